@@ -1,17 +1,15 @@
-//! The jobs that a node gives its store.
+//! The measured jobs of a store.
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tollgate_model::port::{
-    Acquisition, Evidence, FencedBatch, Lease, LeaseTerms, NewTx, RowVersion, Section,
-    SectionOutcome, Store, TxUpdate,
-};
+use tollgate_model::port::{Evidence, Lease, NewTx, RowVersion, Section, TxUpdate};
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{Allocated, NodeId, Submitter, TxEvent, TxHash, TxId, TxState};
+use tollgate_model::{Allocated, TxEvent, TxHash, TxId, TxState};
+use tollgate_testkit::TestNode;
 use tollgate_testkit::builders::{
-    IntentExt, SectionExt, chain, intent, mined_in, node_id, section, setup, submitter,
+    IntentExt, SectionExt, intent, long_terms, mined_in, section, submitter,
 };
+use tollgate_testkit::node::is_committed;
 
 /// One line of the table.
 pub(crate) struct Line {
@@ -29,43 +27,6 @@ impl Line {
     }
 }
 
-/// A node that owns whatever it is asked to own.
-pub(crate) struct Node {
-    store: Arc<dyn Store>,
-    id: NodeId,
-    terms: LeaseTerms,
-}
-
-impl Node {
-    pub(crate) async fn new(store: Arc<dyn Store>) -> Self {
-        store.register_chain(&chain()).await.unwrap();
-        let hour = Duration::from_secs(3600);
-        let terms = LeaseTerms::new(hour, hour / 4, Duration::ZERO).unwrap();
-        Self { store, id: node_id("bench"), terms }
-    }
-
-    async fn own(&self, submitter: Submitter) -> (Lease, u64) {
-        self.store.register_submitters(&[setup(submitter)]).await.unwrap();
-        match self.store.acquire(submitter, &self.id, &self.terms).await.unwrap() {
-            Acquisition::Granted { lease, submitter, .. } => (lease, submitter.next_nonce.get()),
-            Acquisition::Held(owner) => {
-                self.store
-                    .release(&owner.node, &[Lease { submitter, token: owner.token }])
-                    .await
-                    .unwrap();
-                Box::pin(self.own(submitter)).await
-            }
-        }
-    }
-
-    async fn commit(&self, sections: Vec<Section>) {
-        let batch = FencedBatch::new(self.id.clone(), sections).unwrap();
-        for outcome in self.store.commit(&batch).await.unwrap() {
-            assert!(matches!(outcome, SectionOutcome::Committed { .. }), "{outcome:?}");
-        }
-    }
-}
-
 /// A section that creates `count` transactions with slots and names from `from` on.
 fn creates(lease: Lease, from: u64, count: usize) -> Section {
     let txs = (from..).take(count).map(|nonce| {
@@ -77,10 +38,10 @@ fn creates(lease: Lease, from: u64, count: usize) -> Section {
 }
 
 /// Accept with everything: request id, slot, attempt, history; durable at the end of each batch.
-pub(crate) async fn accept(node: &Node, submitters: u64, batch: usize, span: Duration) -> Line {
+pub(crate) async fn accept(node: &TestNode, submitters: u64, batch: usize, span: Duration) -> Line {
     let mut owned = Vec::new();
     for n in 0..submitters {
-        owned.push(node.own(submitter(n)).await);
+        owned.push((node.own(submitter(n)).await, node.cursor(submitter(n)).await));
     }
     let each = batch / owned.len();
     let (start, mut batches) = (Instant::now(), 0);
@@ -90,7 +51,8 @@ pub(crate) async fn accept(node: &Node, submitters: u64, batch: usize, span: Dur
             *next += each as u64;
             section
         });
-        node.commit(sections.collect()).await;
+        let outcomes = node.write_all(sections.collect()).await;
+        assert!(outcomes.iter().all(is_committed), "{outcomes:?}");
         batches += 1;
     }
     Line::new(
@@ -105,29 +67,30 @@ pub(crate) async fn accept(node: &Node, submitters: u64, batch: usize, span: Dur
 struct Travelling {
     tx_id: TxId,
     hash: TxHash,
-    seen: RowVersion,
+    row: RowVersion,
 }
 
 impl Travelling {
     fn new(tx: &NewTx) -> Self {
         let state = TxState::Allocated(Allocated::Unsent);
         let hash = tx.slot.as_ref().unwrap().attempt.tx_hash;
-        Self { tx_id: tx.tx_id, hash, seen: RowVersion { state, version: 1 } }
+        Self { tx_id: tx.tx_id, hash, row: RowVersion { state, version: 1 } }
     }
 
     fn step(&mut self, event: TxEvent) -> TxUpdate {
-        let mut update = TxUpdate::moved(self.tx_id, self.seen, event).unwrap();
+        let mut update = TxUpdate::moved(self.tx_id, self.row, event).unwrap();
         if event == TxEvent::Mined {
             update.evidence = Evidence::Set(mined_in(self.hash, 1));
         }
-        self.seen = update.applied();
+        self.row = update.applied();
         update
     }
 }
 
 /// From accepted to final: each step of the way on its own line, one submitter.
-pub(crate) async fn life(node: &Node, batch: usize, span: Duration) -> Vec<Line> {
-    let (lease, mut next) = node.own(submitter(1_000)).await;
+pub(crate) async fn life(node: &TestNode, batch: usize, span: Duration) -> Vec<Line> {
+    let of = submitter(1_000);
+    let (lease, mut next) = (node.own(of).await, node.cursor(of).await);
     let finalised = TxEvent::Finalised(FinalOutcome::Executed);
     let steps = [("sent", TxEvent::NodeAccepted), ("mined", TxEvent::Mined), ("final", finalised)];
     let mut took = [Duration::ZERO; 3];
@@ -136,12 +99,12 @@ pub(crate) async fn life(node: &Node, batch: usize, span: Duration) -> Vec<Line>
         let created = creates(lease, next, batch);
         next += batch as u64;
         let mut txs: Vec<_> = created.creates.iter().map(Travelling::new).collect();
-        node.commit(vec![created]).await;
+        node.write_whole(created).await;
         for ((_, event), took) in steps.iter().zip(&mut took) {
             let mut changes = section(lease);
             changes.updates.extend(txs.iter_mut().map(|tx| tx.step(*event)));
             let begun = Instant::now();
-            node.commit(vec![changes]).await;
+            node.write_whole(changes).await;
             *took += begun.elapsed();
         }
         batches += 1;
@@ -153,14 +116,11 @@ pub(crate) async fn life(node: &Node, batch: usize, span: Duration) -> Vec<Line>
 }
 
 /// Upkeep: all leases of a node, extended in one statement.
-pub(crate) async fn renew(node: &Node, count: u64, span: Duration) -> Line {
-    let mut leases = Vec::new();
-    for n in 0..count {
-        leases.push(node.own(submitter(10_000 + n)).await.0);
-    }
+pub(crate) async fn renew(node: &TestNode, count: u64, span: Duration) -> Line {
+    let leases = node.own_all(10_000..10_000 + count).await;
     let (start, mut batches) = (Instant::now(), 0);
     while start.elapsed() < span {
-        let kept = node.store.renew(&node.id, &leases, &node.terms).await.unwrap();
+        let kept = node.renew(&node.id, &leases, &long_terms()).await.unwrap();
         assert_eq!(kept.len(), leases.len());
         batches += 1;
     }

@@ -4,20 +4,16 @@
 //! job for that long (3 seconds unless told otherwise) and prints a table. Absolute figures drift
 //! with the host; the share of the ceiling does not.
 
-#![allow(clippy::unwrap_used, reason = "a benchmark that can't set up has nothing to say")]
+#![allow(clippy::unwrap_used, reason = "a benchmark without its set-up has no result")]
 
 mod ceiling;
 mod jobs;
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_model::port::Store;
-use tollgate_postgres::{PgOptions, PgStore};
-use tollgate_sqlite::{SqliteOptions, SqliteStore};
-use tollgate_testkit::postgres::PgServer;
+use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture, TestNode};
 
-use jobs::{Line, Node};
+use jobs::Line;
 
 #[tokio::main]
 async fn main() {
@@ -25,40 +21,26 @@ async fn main() {
     let span = Duration::from_secs_f64(seconds);
     println!("| store | job | rows/s | ms per batch | of the ceiling |");
     println!("|---|---|---:|---:|---:|");
-    postgres(span).await;
-    sqlite(span).await;
+    let postgres = PgFixture::crashable().await;
+    let ceiling = ceiling::bare_inserts(&postgres.url(), span).await;
+    let node = (&postgres as &dyn StoreFixture).node("bench").await;
+    run("PostgreSQL", &node, span, &ceiling).await;
+    let sqlite = SqliteFixture::new().await;
+    let node = (&sqlite as &dyn StoreFixture).node("bench").await;
+    let ceiling = jobs::accept(&node, 1, 500, span).await;
+    run("SQLite", &node, span, &ceiling).await;
 }
 
-async fn postgres(span: Duration) {
-    let server = PgServer::start_own().await;
-    let url = server.url(&server.fresh_database().await);
-    tollgate_postgres::migrate(&PgOptions::new(&url)).await.unwrap();
-    let ceiling = ceiling::bare_inserts(&url, span).await;
-    print("PostgreSQL", &ceiling, None);
-    let store = PgStore::open(PgOptions::new(&url)).await.unwrap();
-    run("PostgreSQL", Arc::new(store), span, ceiling.rows_per_second).await;
-}
-
-async fn sqlite(span: Duration) {
-    let directory = tempfile::tempdir().unwrap();
-    let options = SqliteOptions::file(directory.path().join("bench.db"));
-    tollgate_sqlite::migrate(&options).await.unwrap();
-    let store = Arc::new(SqliteStore::open(options).await.unwrap());
-    let node = Node::new(store.clone()).await;
-    let first = jobs::accept(&node, 1, 500, span).await;
-    print("SQLite", &first, None);
-    run("SQLite", store, span, first.rows_per_second).await;
-}
-
-async fn run(name: &str, store: Arc<dyn Store>, span: Duration, ceiling: f64) {
-    let node = Node::new(store).await;
+async fn run(name: &str, node: &TestNode, span: Duration, ceiling: &Line) {
+    let share = Some(ceiling.rows_per_second);
+    print(name, ceiling, None);
     for (submitters, batch) in [(1, 50), (1, 500), (100, 500)] {
-        print(name, &jobs::accept(&node, submitters, batch, span).await, Some(ceiling));
+        print(name, &jobs::accept(node, submitters, batch, span).await, share);
     }
-    for line in jobs::life(&node, 500, span).await {
-        print(name, &line, Some(ceiling));
+    for line in jobs::life(node, 500, span).await {
+        print(name, &line, share);
     }
-    print(name, &jobs::renew(&node, 10_000, span).await, None);
+    print(name, &jobs::renew(node, 10_000, span).await, None);
 }
 
 fn print(store: &str, line: &Line, ceiling: Option<f64>) {

@@ -10,7 +10,7 @@ use crate::number::Number;
 use crate::schema;
 use crate::tx::OperatorTx;
 
-/// Why something is done.
+/// The body of an action that may have a reason.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct Reason {
@@ -19,7 +19,7 @@ pub struct Reason {
     pub reason: Option<String>,
 }
 
-/// What is to stand in a transaction's place: at least one of these, besides the reason.
+/// The replacement of a transaction: at least one of these, besides the reason.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Replacement {
@@ -42,10 +42,10 @@ pub struct Replacement {
 #[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NewPayload {
-    /// What is called; left out to create a contract from `data`.
+    /// The called account; left out to create a contract from `data`.
     #[schema(value_type = Option<schema::Address>)]
     pub to: Option<String>,
-    /// What is paid, in wei; 0 if left out.
+    /// The value to pay, in wei; 0 if left out.
     #[schema(value_type = Option<schema::Number>)]
     pub value: Option<Number>,
     /// The call's data as 0x-hex.
@@ -56,7 +56,7 @@ pub struct NewPayload {
     pub gas: Option<Number>,
 }
 
-/// What an action did.
+/// The outcome of an action.
 #[derive(Clone, Copy, Debug)]
 pub enum ActionOutcome {
     /// The transaction ended without a nonce.
@@ -65,17 +65,17 @@ pub enum ActionOutcome {
     Signed(TxHash),
     /// The newest attempt is being sent again.
     Resent,
-    /// It had begun before, or the policy is being asked.
+    /// The same had begun before, or the policy is being asked.
     UnderWay,
-    /// It is cancelled already.
+    /// The transaction is cancelled already.
     Done,
 }
 
-/// What an action did, and the transaction as it is since.
+/// The outcome of an action, and the transaction after it.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct ActionAnswer {
-    /// What was done.
+    /// The outcome.
     #[schema(value_type = schema::ActionOutcome)]
     pub outcome: Cow<'static, str>,
     /// The hash of the attempt that was signed for it; null if there is none.

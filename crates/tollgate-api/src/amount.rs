@@ -60,6 +60,7 @@ mod tests {
             ("1.5eth", "1500000000000000000"),
             ("1.50 ETH", "1500000000000000000"),
             ("1ether", "1000000000000000000"),
+            ("1.000000001 gwei", "1000000001"),
             ("0.000000000000000001eth", "1"),
         ] {
             assert_eq!(parse_amount(text).unwrap().to_string(), expected, "{text}");
@@ -70,7 +71,21 @@ mod tests {
     fn text_that_is_no_whole_number_of_wei_is_refused() {
         let huge = "9".repeat(90);
         for text in [
-            "", "eth", ".5eth", "1.", "-1", "1e18", "1.5", "1,5eth", "0x", "1.5wei", "1 000", &huge,
+            "",
+            "eth",
+            ".5eth",
+            "1.",
+            "1. gwei",
+            "5 usd",
+            "1.0000000001 gwei",
+            "-1",
+            "1e18",
+            "1.5",
+            "1,5eth",
+            "0x",
+            "1.5wei",
+            "1 000",
+            &huge,
         ] {
             assert!(parse_amount(text).is_err(), "{text}");
         }

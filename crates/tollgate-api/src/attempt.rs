@@ -19,10 +19,10 @@ pub struct Attempt {
     /// Its hash.
     #[schema(value_type = schema::Hash)]
     pub tx_hash: String,
-    /// What it is for.
+    /// The purpose of the attempt.
     #[schema(value_type = schema::AttemptKind)]
     pub kind: Cow<'static, str>,
-    /// What it pays.
+    /// The gas limit and the fees.
     pub fees: Fees,
     /// When it was signed and kept.
     #[schema(value_type = schema::Time)]
@@ -35,7 +35,7 @@ pub struct Attempt {
     pub outcome: Cow<'static, str>,
 }
 
-/// What an attempt pays, in wei.
+/// Gas limit and fees of an attempt, in wei.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Fees {
@@ -58,7 +58,7 @@ impl Attempt {
         history: &[HistoryEntry],
     ) -> Vec<Self> {
         let mined = record.mined.as_ref().map(|mined| mined.tx_hash);
-        let is_final = record.seen.state.is_final();
+        let is_final = record.row.state.is_final();
         let shown = attempts.iter().zip(1..).map(|(attempt, next)| {
             let until = attempts.get(next).map(|next| next.created_at);
             Self {
@@ -85,7 +85,7 @@ impl From<&StoredFees> for Fees {
     }
 }
 
-/// What became of an attempt of a transaction of which `mined` is in a block.
+/// The outcome of an attempt of a transaction of which `mined` is in a block.
 fn outcome(attempt: TxHash, mined: Option<TxHash>, is_final: bool) -> &'static str {
     match mined {
         Some(mined) if mined == attempt => "mined",

@@ -33,12 +33,12 @@ macro_rules! codes {
                 match self { $(Self::$variant => $status,)+ }
             }
 
-            /// Whether the same call can succeed later. If so, the answer has `Retry-After`.
+            /// The same call can succeed later. If so, the answer has `Retry-After`.
             pub const fn is_retryable(self) -> bool {
                 match self { $(Self::$variant => $retryable,)+ }
             }
 
-            /// What it means, in a few words.
+            /// The meaning, in a few words.
             pub const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)+ }
             }
@@ -57,6 +57,8 @@ macro_rules! codes {
 
 // variant, name, status, retryable, title
 codes! {
+    InvalidRequest "invalid_request" 400 false "Malformed HTTP request";
+    HeadTooLarge "head_too_large" 431 false "The request head is too large";
     InvalidJson "invalid_json" 400 false "The body is not JSON";
     UnreadableBody "unreadable_body" 400 false "The body could not be read";
     InvalidPath "invalid_path" 400 false "The path is not valid UTF-8";

@@ -30,7 +30,7 @@ pub struct Create {
     /// with the same payload is the same transaction.
     #[schema(value_type = Option<schema::RequestId>)]
     pub request_id: Option<String>,
-    /// What to call. Needed without a `rawTx`.
+    /// The call. Needed without a `rawTx`.
     pub payload: Option<Payload>,
     /// A signed transaction (EIP-2718) instead of `submitter` and `payload`. Its nonce must be the
     /// next one of the account that signed it. Without a `requestId` its hash is its name.
@@ -54,14 +54,14 @@ pub struct Create {
     pub metadata: Option<Box<RawValue>>,
 }
 
-/// What to call, with what.
+/// A call: target, value, data and how it is sent.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Payload {
-    /// What is called; left out to create a contract from `data`.
+    /// The called account; left out to create a contract from `data`.
     #[schema(value_type = Option<schema::Address>)]
     pub to: Option<String>,
-    /// What is paid, in wei; 0 if left out.
+    /// The value to pay, in wei; 0 if left out.
     #[schema(value_type = Option<schema::Number>)]
     pub value: Option<Number>,
     /// The call's data as 0x-hex.
@@ -73,7 +73,7 @@ pub struct Payload {
     /// The tip for a unit of gas, in wei; at most `maxFeePerGas`.
     #[schema(value_type = Option<schema::Number>)]
     pub max_priority_fee_per_gas: Option<Number>,
-    /// How it is encoded; what the chain has if left out.
+    /// The encoding; that of the chain if left out.
     #[serde(rename = "type")]
     #[schema(value_type = Option<schema::Kind>)]
     pub kind: Option<String>,
@@ -93,7 +93,7 @@ pub struct Access {
     pub storage_keys: Vec<String>,
 }
 
-/// What a create would do. Nothing was kept, and no nonce was used.
+/// The result of a create that was only tried. Nothing was kept, and no nonce was used.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Simulation {
@@ -104,7 +104,7 @@ pub struct Simulation {
     /// The account that would send it.
     #[schema(value_type = schema::Address)]
     pub submitter: String,
-    /// What the first attempt would pay.
+    /// Gas limit and fees of the first attempt.
     #[serde(flatten)]
     pub fees: Fees,
     /// The most that it could cost, in wei: value, and gas at the highest price.
@@ -113,7 +113,7 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// What a create with this value would cost at these fees.
+    /// The cost of a create with this value at these fees.
     pub fn new(submitter: Submitter, value: U256, fees: &StoredFees) -> Self {
         let gas = U256::from(fees.gas_limit).saturating_mul(U256::from(fees.max_fee.wei()));
         Self {
@@ -149,7 +149,7 @@ pub struct BatchItem {
     /// The transaction, if it was taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tx: Option<Tx>,
-    /// Why it was not taken.
+    /// The reason of the refusal.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<Problem>,
 }

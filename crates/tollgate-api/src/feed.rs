@@ -38,7 +38,7 @@ pub struct Completion {
     /// The account that sent it.
     #[schema(value_type = schema::Address)]
     pub submitter: String,
-    /// How it ended.
+    /// The final state.
     #[schema(value_type = schema::State)]
     pub state: Cow<'static, str>,
     /// More about it; null for CONFIRMED.

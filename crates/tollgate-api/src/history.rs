@@ -11,16 +11,6 @@ use utoipa::ToSchema;
 use crate::schema;
 use crate::time::format_time;
 
-/// A page of a transaction's audit trail, oldest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct HistoryPage {
-    /// The entries.
-    pub items: Vec<HistoryEntry>,
-    /// The `after` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<u32>,
-}
-
 /// One change of a transaction.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
@@ -30,16 +20,16 @@ pub struct HistoryEntry {
     /// When, by the database's clock.
     #[schema(value_type = schema::Time)]
     pub time: String,
-    /// Which node did it.
+    /// The node that made the change.
     pub node: String,
     /// Under which fencing token.
     pub fencing_token: u64,
-    /// What happened, one word.
+    /// The event, in one word.
     pub event: String,
-    /// Where it was; null for the first entry.
+    /// The state before; null for the first entry.
     #[schema(required)]
     pub from: Option<StateName>,
-    /// Where it is since.
+    /// The state after.
     pub to: StateName,
     /// More, for people.
     #[schema(required)]
@@ -98,16 +88,6 @@ impl From<&Entry> for HistoryEntry {
     }
 }
 
-/// A page of a submitter's audit trail, oldest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct SubmitterHistoryPage {
-    /// The entries.
-    pub items: Vec<SubmitterEntry>,
-    /// The `after` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<u64>,
-}
-
 /// One change of a submitter.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
@@ -117,11 +97,11 @@ pub struct SubmitterEntry {
     /// When, by the database's clock.
     #[schema(value_type = schema::Time)]
     pub time: String,
-    /// Which node did it.
+    /// The node that made the change.
     pub node: String,
     /// Under which fencing token.
     pub fencing_token: u64,
-    /// What happened, one word: `paused`, `resumed`, `protected`, `mode_changed`,
+    /// The event, in one word: `paused`, `resumed`, `protected`, `mode_changed`,
     /// `cursor_moved`.
     pub event: String,
     /// The reason that was given, or from where to where.

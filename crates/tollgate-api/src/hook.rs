@@ -17,7 +17,7 @@ use crate::time::format_time;
 pub struct HookQuestion {
     /// The same for every try at it, and of no other question.
     pub id: String,
-    /// Why it is asked.
+    /// The reason of the question.
     pub trigger: Cow<'static, str>,
     /// The chain.
     pub chain_id: u64,
@@ -31,11 +31,11 @@ pub struct HookQuestion {
     pub last_error: Option<String>,
     /// The class of the last answer to a send.
     pub last_answer: Option<Cow<'static, str>>,
-    /// Where the mempool has it.
+    /// The result of a look into the nodes' pools.
     pub diagnosis: Option<Cow<'static, str>>,
     /// For how long it has been open.
     pub age_seconds: u64,
-    /// How many transactions of the account are open.
+    /// The number of open transactions of the account.
     pub depth: u64,
 }
 
@@ -59,7 +59,7 @@ pub struct HookTx {
     pub valid_until: Option<String>,
     /// The caller's own notes.
     pub metadata: Option<Box<RawValue>>,
-    /// Whether an answer may bring another payload.
+    /// `true`: an answer may bring another payload.
     pub replaceable: bool,
     /// Null for a record of another version of Tollgate, which this one can't read.
     pub payload: Option<HookPayload>,
@@ -68,9 +68,9 @@ pub struct HookTx {
 /// The call of a transaction.
 #[derive(Serialize, Deserialize, Clone, Debug)]
 pub struct HookPayload {
-    /// What is called; null for a deployment.
+    /// The called account; null for a deployment.
     pub to: Option<String>,
-    /// What is paid, in wei.
+    /// The value, in wei.
     pub value: String,
     /// The call's data as 0x-hex.
     pub data: String,
@@ -84,9 +84,9 @@ pub struct HookPayload {
 pub struct HookAttempt {
     /// Its hash.
     pub tx_hash: String,
-    /// What it is for.
+    /// The purpose of the attempt.
     pub kind: Cow<'static, str>,
-    /// What it pays.
+    /// The gas limit and the fees.
     pub fees: Fees,
     /// When it was signed and kept.
     pub created_at: String,
@@ -120,8 +120,8 @@ impl From<&TxRecord> for HookTx {
             tx_id: tx.tx_id.to_string(),
             request_id: tx.request_id.as_ref().map(ToString::to_string),
             nonce: tx.nonce.map(|nonce| nonce.get()),
-            state: tx.seen.state.name().into(),
-            sub_state: tx.seen.state.sub_name().map(Into::into),
+            state: tx.row.state.name().into(),
+            sub_state: tx.row.state.sub_name().map(Into::into),
             created_at: format_time(tx.created_at),
             valid_until: tx.valid_until.map(format_time),
             metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),

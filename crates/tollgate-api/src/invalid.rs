@@ -6,10 +6,10 @@ use tollgate_model::secret::masked;
 
 use crate::code::ErrorCode;
 
-/// How much of a refused value is quoted.
+/// The most characters of a refused value that are quoted.
 const QUOTED_CHARS_MAX: usize = 60;
 
-/// Why a field of a request can't be used.
+/// The reason why a field of a request can't be used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Invalid {
     /// The code of the problem that it becomes.
@@ -18,7 +18,7 @@ pub struct Invalid {
     pub field: String,
     /// The refused value, if it may be repeated: shortened, and without what may be a secret.
     pub value: Option<String>,
-    /// What is wrong, or what is allowed, as the rest of a sentence about the field.
+    /// The rest of a sentence about the field: the mistake, or the allowed values.
     pub what: String,
 }
 

@@ -21,6 +21,7 @@ mod invalid;
 pub mod limit;
 mod nonce;
 mod number;
+mod page;
 pub mod path;
 mod problem;
 pub mod schema;
@@ -37,15 +38,16 @@ pub use code::ErrorCode;
 pub use create::{Access, Batch, BatchAnswer, BatchItem, Create, Payload, Simulation};
 pub use duration::parse_duration;
 pub use feed::{Completion, Feed};
-pub use history::{HistoryEntry, HistoryPage, StateName, SubmitterEntry, SubmitterHistoryPage};
+pub use history::{HistoryEntry, StateName, SubmitterEntry};
 pub use hook::{HookAttempt, HookPayload, HookQuestion, HookTx};
 pub use invalid::{Invalid, quoted, shortened};
-pub use nonce::{Reservation, ReservationPage, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
+pub use nonce::{Reservation, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
 pub use number::{NUMBER_FORMS, Number, parse_number};
+pub use page::{HistoryPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage};
 pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};
 pub use submitter::{
     CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reconciled, RequiredReason,
-    StatusChanged, Submitter, SubmitterPage,
+    StatusChanged, Submitter,
 };
 pub use time::{format_time, parse_time};
-pub use tx::{BlockedBy, OperatorTx, Tx, TxAnswer, TxPage, TxResult};
+pub use tx::{BlockedBy, OperatorTx, Tx, TxAnswer, TxResult};

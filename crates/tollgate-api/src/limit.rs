@@ -6,5 +6,5 @@ pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 pub const BATCH_ITEMS_MAX: usize = 1_000;
 /// The longest metadata.
 pub const METADATA_BYTES_MAX: usize = 16 * 1024;
-/// How deep metadata may be nested: common JSON readers take 128 levels, and answers have some around it.
+/// The deepest nesting of metadata: common JSON readers take 128 levels, and answers have some around it.
 pub const METADATA_DEPTH_MAX: usize = 100;

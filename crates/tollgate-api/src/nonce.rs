@@ -21,16 +21,16 @@ pub struct Reservation {
     pub submitter: String,
     /// The nonce.
     pub nonce: u64,
-    /// Where it is.
+    /// The state of the reservation.
     #[schema(value_type = schema::ReservationState)]
     pub state: Cow<'static, str>,
     /// When it comes back, or came back, by itself.
     #[schema(value_type = schema::Time)]
     pub deadline: String,
-    /// What it was used for.
+    /// The hash of the transaction that uses it.
     #[schema(value_type = Option<schema::Hash>, required)]
     pub tx_hash: Option<String>,
-    /// Why it came back.
+    /// The reason given when it was returned.
     #[schema(required)]
     pub reason: Option<String>,
 }
@@ -47,17 +47,7 @@ pub struct ReservedNonce {
     pub owner_token: String,
 }
 
-/// A page of nonces, lowest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct ReservationPage {
-    /// The nonces.
-    pub items: Vec<Reservation>,
-    /// The `cursor` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<String>,
-}
-
-/// How long a nonce is wanted for.
+/// The body of a reservation.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Reserve {
@@ -66,7 +56,7 @@ pub struct Reserve {
     pub hold_seconds: Option<Number>,
 }
 
-/// What a caller uses its nonce for.
+/// The body of a report that a nonce is used.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsedNonce {
@@ -78,14 +68,14 @@ pub struct UsedNonce {
     pub tx_hash: String,
 }
 
-/// Why a caller gives its nonce back.
+/// The body of a return of a nonce.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReturnedNonce {
     /// The caller's proof, from the reservation.
     #[schema(value_type = schema::OwnerToken)]
     pub owner_token: String,
-    /// Why: up to 500 bytes, not empty.
+    /// The reason: up to 500 bytes, not empty.
     #[schema(value_type = schema::ReasonText)]
     pub reason: String,
 }

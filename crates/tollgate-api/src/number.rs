@@ -7,7 +7,7 @@ use tollgate_model::{GasPrice, U256};
 use crate::code::ErrorCode;
 use crate::invalid::Invalid;
 
-/// What a number may look like, for error texts.
+/// The allowed forms of a number, for error texts.
 pub const NUMBER_FORMS: &str = "a whole number: a JSON integer, decimal text or 0x-hex";
 
 /// Reads decimal digits, or hex digits after `0x`.

@@ -1,4 +1,4 @@
-//! What went wrong, in the form of RFC 9457.
+//! Problems: errors in the form of RFC 9457.
 
 use std::borrow::Cow;
 
@@ -8,20 +8,20 @@ use utoipa::ToSchema;
 use crate::code::ErrorCode;
 use crate::schema;
 
-/// What went wrong, in the form of RFC 9457.
+/// An error in the form of RFC 9457.
 #[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Problem {
     /// The path of the page about the code, on any node.
     pub r#type: String,
-    /// What the code means, in a few words.
+    /// The meaning of the code, in a few words.
     pub title: Cow<'static, str>,
     /// The HTTP status.
     pub status: u16,
-    /// What to switch on. A code never changes its meaning.
+    /// The code to switch on. A code never changes its meaning.
     #[schema(value_type = ErrorCode)]
     pub code: Cow<'static, str>,
-    /// What was wrong this time, for people.
+    /// The details of this error, for people.
     pub detail: String,
     /// The field, parameter or header that it is about, like `payload.value`. Left out if it is
     /// about none or several.
@@ -29,9 +29,9 @@ pub struct Problem {
     pub field: Option<String>,
     /// The name of this one call, as in the header `x-request-id` and in the node's log.
     pub trace_id: String,
-    /// Whether the same call can succeed later; the answer has `Retry-After` then.
+    /// The same call can succeed later; the answer has `Retry-After` then.
     pub retryable: bool,
-    /// Where the node is that works for the account, if that is known. Only with `not_owner`.
+    /// The URL of the node that owns the submitter, if it is known. Only with `not_owner`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owner: Option<String>,
     /// The least that would replace the transaction. Only with `fee_too_low_to_replace`.
@@ -40,7 +40,7 @@ pub struct Problem {
     /// The cap in the way. Only with `fee_cap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<FeeCapReached>,
-    /// What the account lacks. Only with `insufficient_funds`, unless a node says so of an estimate.
+    /// The missing funds. Only with `insufficient_funds`, unless a node says so of an estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub funds: Option<MissingFunds>,
 }
@@ -96,7 +96,7 @@ pub struct FeeCapReached {
     pub needed: String,
 }
 
-/// What a transaction may cost, and what the account has for it.
+/// The cost of a transaction, and the funds that the account has for it.
 #[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct MissingFunds {

@@ -19,10 +19,10 @@ pub struct Submitter {
     /// The account, with its checksum.
     #[schema(value_type = schema::Address)]
     pub address: String,
-    /// How its nonces are given out.
+    /// The mode in which nonces are given out.
     #[schema(value_type = schema::Mode)]
     pub mode: Cow<'static, str>,
-    /// Whether it takes new work.
+    /// The status: only an active submitter opens new slots.
     #[schema(value_type = schema::SubmitterStatus)]
     pub status: Cow<'static, str>,
     /// The reason given with the last change of its status.
@@ -31,7 +31,7 @@ pub struct Submitter {
     /// The node that works for it; null if none does.
     #[schema(required)]
     pub owner: Option<String>,
-    /// Where that node is; null if none works for it, or the node is not on the list.
+    /// The URL of that node; null if none works for it, or the node is not on the list.
     #[schema(required)]
     pub owner_url: Option<String>,
     /// The token that the owner writes under.
@@ -39,13 +39,13 @@ pub struct Submitter {
     pub fencing_token: Option<u64>,
     /// The next nonce that will be given out.
     pub next_nonce: u64,
-    /// How many of its transactions the chain has mined, as two endpoints confirm it where several are
+    /// The number of its transactions that the chain has mined, as two endpoints confirm it where several are
     /// configured; null in lists, and if the chain can't be asked or nothing is confirmed yet.
     #[schema(required)]
     pub chain_nonce: Option<u64>,
-    /// How many slots may be open at once.
+    /// The most slots that may be open at once.
     pub window: u32,
-    /// How many open transactions there are in each state.
+    /// The number of open transactions in each state.
     #[schema(value_type = schema::Depth)]
     pub depth: BTreeMap<Cow<'static, str>, u64>,
     /// The age of the oldest open transaction.
@@ -56,98 +56,75 @@ pub struct Submitter {
     /// they can't be told.
     #[schema(required)]
     pub holes: Option<Vec<u64>>,
-    /// How many such nonces there are in all; null where `holes` is.
+    /// The number of such nonces in all; null where `holes` is.
     #[schema(required)]
     pub hole_count: Option<u64>,
     /// The lowest open slot, if it stands still: everything else of the account waits for it. Null in
     /// lists.
     #[schema(required)]
     pub blocked_by: Option<BlockedBy>,
-    /// What the account has, in wei; null in lists, and if the chain can't be asked.
+    /// The balance of the account, in wei; null in lists, and if the chain can't be asked.
     #[schema(value_type = Option<schema::Amount>, required)]
     pub balance: Option<String>,
 }
 
-/// A page of submitters, in the order of their addresses.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct SubmitterPage {
-    /// The submitters.
-    pub items: Vec<Submitter>,
-    /// The `cursor` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<String>,
+/// Declares answers to actions: the submitter as it is now, and what the action did.
+macro_rules! changed_submitters {
+    ($($(#[doc = $about:literal])+ $name:ident as $schema:ident {
+        $($(#[doc = $doc:literal])+ $(#[schema($($shape:tt)+)])? $field:ident: $type:ty,)+
+    })+) => {$(
+        $(#[doc = $about])+
+        #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+        #[schema(as = $schema)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            /// The submitter as it is now.
+            #[serde(flatten)]
+            pub submitter: Submitter,
+            $($(#[doc = $doc])+ $(#[schema($($shape)+)])? pub $field: $type,)+
+        }
+    )+};
 }
 
-/// A submitter that was paused or resumed.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = StoodSubmitter)]
-pub struct StatusChanged {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// What its status was before.
-    #[schema(value_type = schema::SubmitterStatus)]
-    pub was: Cow<'static, str>,
+changed_submitters! {
+    /// A submitter that was paused or resumed.
+    StatusChanged as StoodSubmitter {
+        /// The status before.
+        #[schema(value_type = schema::SubmitterStatus)]
+        was: Cow<'static, str>,
+    }
+    /// A submitter whose mode was changed.
+    ModeChanged as RemodedSubmitter {
+        /// The mode before.
+        #[schema(value_type = schema::Mode)]
+        was_mode: Cow<'static, str>,
+    }
+    /// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
+    Reconciled as ReconciledSubmitter {
+        /// The number of its transactions that the chain has mined or holds in its pools.
+        pending_nonce: u64,
+        /// The steps that followed, in words; empty if everything agrees.
+        steps: Vec<String>,
+    }
+    /// A submitter with nonces that were handed back.
+    Filled as FilledSubmitter {
+        /// The number of nonces of the range that are free now, to be filled.
+        handed_back: u64,
+        /// The number of nonces of the range that a transaction or a caller has.
+        taken: u64,
+        /// The number of nonces of the range that the chain or a pool counts already.
+        counted: u64,
+        /// The number of free nonces of the submitter in all. It falls as they are filled.
+        free: u64,
+    }
+    /// A submitter whose cursor was moved forward by a person.
+    CursorMoved as AdvancedSubmitter {
+        /// The next nonce before.
+        was_next_nonce: u64,
+    }
 }
 
-/// A submitter whose mode was changed.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = RemodedSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct ModeChanged {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// What its mode was before.
-    #[schema(value_type = schema::Mode)]
-    pub was_mode: Cow<'static, str>,
-}
-
-/// A submitter that was compared with the chain; `chainNonce` is what the comparison saw.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = ReconciledSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct Reconciled {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// How many of its transactions the chain has mined or holds in its pools.
-    pub pending_nonce: u64,
-    /// What followed from it, in words; empty if everything agrees.
-    pub steps: Vec<String>,
-}
-
-/// A submitter with nonces that were handed back.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = FilledSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct Filled {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// How many nonces of the range are free now, to be filled.
-    pub handed_back: u64,
-    /// How many of the range a transaction or a caller has.
-    pub taken: u64,
-    /// How many of the range the chain or a pool counts already.
-    pub counted: u64,
-    /// How many nonces of the submitter are free in all. It falls as they are filled.
-    pub free: u64,
-}
-
-/// A submitter whose cursor was moved forward by a person.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[schema(as = AdvancedSubmitter)]
-#[serde(rename_all = "camelCase")]
-pub struct CursorMoved {
-    /// The submitter as it is now.
-    #[serde(flatten)]
-    pub submitter: Submitter,
-    /// What its next nonce was before.
-    pub was_next_nonce: u64,
-}
-
-/// Why something is done, where a reason is required.
+/// The body of an action that needs a reason.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[schema(as = NeededReason)]
 #[serde(deny_unknown_fields)]
@@ -157,7 +134,7 @@ pub struct RequiredReason {
     pub reason: Option<String>,
 }
 
-/// Which mode a submitter is to have, and why.
+/// The body of a change of mode.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(deny_unknown_fields)]
 pub struct NewMode {
@@ -169,7 +146,7 @@ pub struct NewMode {
     pub reason: Option<String>,
 }
 
-/// Which nonces are to be filled, with what, and why.
+/// The body of a fill: a range of nonces, and what fills it.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FillNonces {
@@ -190,7 +167,7 @@ pub struct FillNonces {
     pub reason: Option<String>,
 }
 
-/// Where a cursor goes, and why.
+/// The body of a move of the next nonce.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewCursor {

@@ -44,6 +44,8 @@ mod tests {
             ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z"),
             ("9999-12-31T23:59:59+02:00", "9999-12-31T21:59:59Z"),
             ("1969-12-31T23:59:59Z", "1969-12-31T23:59:59Z"),
+            // A leap second is read as the second before it.
+            ("2016-12-31T23:59:60Z", "2016-12-31T23:59:59Z"),
         ] {
             assert_eq!(parse_time(text).map(format_time).as_deref(), Some(written), "{text}");
         }

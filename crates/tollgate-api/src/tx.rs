@@ -32,7 +32,7 @@ pub struct Tx {
     /// The caller's own name for it.
     #[schema(value_type = Option<schema::RequestId>, required)]
     pub request_id: Option<String>,
-    /// Where it is. CONFIRMED and FAILED_FINAL are final.
+    /// The state. CONFIRMED and FAILED_FINAL are final.
     #[schema(value_type = schema::State)]
     pub state: Cow<'static, str>,
     /// More about the state; null for CONFIRMED.
@@ -41,10 +41,10 @@ pub struct Tx {
     /// The hash of the mined attempt, else of the newest one; null while there is none.
     #[schema(value_type = Option<schema::Hash>, required)]
     pub tx_hash: Option<String>,
-    /// What the chain made of it; null while it is in no block.
+    /// The result of its execution; null while it is in no block.
     #[schema(required)]
     pub result: Option<TxResult>,
-    /// What it waits for, if the account's line stands still. Null in the answer to a new create, and
+    /// The transaction that it waits for, if the account's line stands still. Null in the answer to a new create, and
     /// in lists of more than one account.
     #[schema(required)]
     pub blocked_by: Option<BlockedBy>,
@@ -57,7 +57,7 @@ pub struct Tx {
     /// Until when it is wanted; null if for ever.
     #[schema(value_type = Option<schema::Time>, required)]
     pub valid_until: Option<String>,
-    /// Whether another call may stand in its place.
+    /// `true`: another call may replace it.
     pub replaceable: bool,
     /// The caller's own notes, byte for byte as they were given.
     #[schema(value_type = schema::Anything, required)]
@@ -74,7 +74,7 @@ pub struct BlockedBy {
     /// Its slot; only for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nonce: Option<u64>,
-    /// Why it does not move: its sub-state in lower case.
+    /// The reason why it does not move: its sub-state in lower case.
     #[schema(value_type = schema::BlockReason)]
     pub reason: Cow<'static, str>,
 }
@@ -86,7 +86,7 @@ impl BlockedBy {
         head.state.blocks_with().map(|reason| Self { tx_id, nonce, reason: reason.into() })
     }
 
-    /// What a transaction waits for: the head of its line, if that stands still and is not itself.
+    /// The transaction that another one waits for: the head of its line, if that stands still and is not itself.
     pub fn of(tx: &TxRecord, head: &LineHead) -> Option<Self> {
         let behind = tx.nonce.is_none_or(|nonce| nonce > head.nonce);
         Self::head(head).filter(|_| behind && tx.tx_id != head.tx_id)
@@ -99,7 +99,7 @@ impl BlockedBy {
     }
 }
 
-/// What the chain made of a transaction.
+/// The result of a transaction's execution.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct TxResult {
@@ -114,20 +114,20 @@ pub struct TxResult {
     /// Gas that it used.
     #[schema(value_type = schema::Amount)]
     pub gas_used: String,
-    /// What was charged for one unit of gas, in wei; null where the node does not tell.
+    /// The price of one unit of gas, in wei; null where the node does not tell.
     #[schema(value_type = Option<schema::Amount>, required)]
     pub effective_gas_price: Option<String>,
-    /// What the account paid in fees, in wei: gasUsed × effectiveGasPrice, and the L1 data fee on
+    /// The fees that the account paid, in wei: gasUsed × effectiveGasPrice, and the L1 data fee on
     /// rollups whose receipts have one (`l1Fee`). Null while the price is not known.
     #[schema(value_type = Option<schema::Amount>, required)]
     pub fee: Option<String>,
     /// The contract that it deployed; null for calls, and for deployments that failed.
     #[schema(value_type = Option<schema::Address>, required)]
     pub contract_address: Option<String>,
-    /// Whether it was executed or reverted.
+    /// The status of the receipt.
     #[schema(value_type = schema::ReceiptStatus)]
     pub status: Cow<'static, str>,
-    /// What the contract said, if it said no.
+    /// The contract's reason for a revert.
     #[schema(required)]
     pub revert_reason: Option<String>,
 }
@@ -136,7 +136,7 @@ pub struct TxResult {
 #[derive(Serialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct OperatorTx {
-    /// What callers see of it.
+    /// The fields of the caller's view.
     #[serde(flatten)]
     pub tx: Tx,
     /// Its slot; null while it has none.
@@ -152,9 +152,9 @@ pub struct OperatorTx {
     /// When it is to be sent again.
     #[schema(value_type = Option<schema::Time>, required)]
     pub next_resubmit_at: Option<String>,
-    /// How often it was sent again.
+    /// The number of resends.
     pub resubmits: u32,
-    /// Where the mempool has it; null where that is not looked into.
+    /// The result of a look into the nodes' pools; null where that is not done.
     #[schema(required)]
     pub diagnosis: Option<String>,
 }
@@ -215,16 +215,6 @@ impl ToSchema for TxAnswer {
     }
 }
 
-/// A page of transactions, newest first.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-pub struct TxPage {
-    /// The transactions.
-    pub items: Vec<Tx>,
-    /// The `cursor` of the next page; null after the last one.
-    #[schema(required)]
-    pub next: Option<String>,
-}
-
 impl Tx {
     /// Its state, and its sub-state if it has one.
     pub fn state_name(&self) -> impl fmt::Display {
@@ -244,8 +234,8 @@ impl From<&TxRecord> for Tx {
             chain_id: record.submitter.chain_id.get(),
             submitter: record.submitter.address.to_checksum(None),
             request_id: record.request_id.as_ref().map(ToString::to_string),
-            state: record.seen.state.name().into(),
-            sub_state: record.seen.state.sub_name().map(Into::into),
+            state: record.row.state.name().into(),
+            sub_state: record.row.state.sub_name().map(Into::into),
             tx_hash: hash.map(|hash| hash.to_string()),
             result: mined.map(TxResult::from),
             blocked_by: None,

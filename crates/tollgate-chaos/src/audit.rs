@@ -1,4 +1,4 @@
-//! What the database itself noted, by triggers that are not Tollgate's (`audit.sql`).
+//! The database's own record of writes and tokens, made by triggers that are not Tollgate's (`audit.sql`).
 
 use std::path::Path;
 
@@ -51,14 +51,14 @@ const SUBMITTERS: &str = "
 /// The feed as it is stored.
 const STORED_FEED: &str = "select seq, tx_id::text, state::int from tx_completion order by seq";
 
-/// What is not at its end, in words.
+/// Transactions that are not final.
 const OPEN: &str = "
     select format('tx %s (%s, nonce %s): %s %s, resubmits %s, last error %s', m.tx_id, m.request_id,
                   m.nonce, s.state, s.sub_state, m.resubmits, coalesce(m.last_error, '-'))
       from managed_tx m join tx_state s on s.code = m.state
      where m.finished_at is null order by m.submitter, m.nonce limit 20";
 
-/// What a failed run is looked at with: the life of every transaction, in its order.
+/// The history of every transaction, for the analysis of a failed run.
 const HISTORY: &str = "
     select format('%s  %s nonce %s %s v%s  %s -> %s  %s  by %s under %s  %s', h.at,
                   encode(m.submitter, 'hex'), m.nonce, m.request_id, h.version,
@@ -74,7 +74,7 @@ pub(crate) struct Audit {
     url: String,
 }
 
-/// What it found.
+/// The findings of the audit.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Findings {
     pub(crate) stale_writes: Vec<String>,

@@ -55,7 +55,7 @@ fn succeeded(tx: &Value, receipt: &Value) -> bool {
     receipt["transactionHash"] == tx["hash"] && number(&receipt["status"]) == 1
 }
 
-/// What each account's next nonce is, with what the pool has.
+/// The next nonce of each account, the pool included.
 pub(crate) async fn pending_counts(anvil: &Anvil) -> BTreeMap<usize, u64> {
     let mut counts = BTreeMap::new();
     for account in PIPELINED.start..STRICT.end {

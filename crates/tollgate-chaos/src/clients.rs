@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, PAID, PIPELINED, STRICT};
 use crate::event_log::{Accepted, EventLog};
 use crate::plan::below;
 
-/// How long a caller waits for an answer before it asks somebody else.
+/// The longest wait of a caller before it asks another node.
 const PATIENCE: Duration = Duration::from_secs(6);
 
 /// The pause before a create is repeated, in milliseconds.
@@ -42,7 +42,7 @@ const REPEATS: u64 = 8;
 const ACTIONS: u64 = 8;
 const RECENT: u64 = 6;
 
-/// What an action may be answered: done, refused as things are, too much, or not now.
+/// The allowed answers to an action: done, refused as things are, too much, or not now.
 const ACTION_ANSWERS: [u16; 6] = [200, 202, 409, 422, 429, 503];
 
 /// The longest batch.
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Whether it was taken.
+    /// Sends a create once; returns true if it was accepted.
     async fn ask_once(&self, port: u16, order: &Order) -> bool {
         let body = order.body().to_string();
         let Some(said) = self.post(port, "/api/v1/tx", &body).await else { return false };

@@ -23,7 +23,7 @@ use crate::process::Process;
 pub(crate) const PIPELINED: std::ops::Range<usize> = 0..6;
 /// Accounts that send one after the other.
 pub(crate) const STRICT: std::ops::Range<usize> = 6..8;
-/// Who is paid.
+/// The account that is paid.
 pub(crate) const PAID: usize = 9;
 
 /// The file with the keys of all accounts.
@@ -35,7 +35,7 @@ pub(crate) const CONFIRMATIONS: u64 = 4;
 /// A block comes every so many seconds.
 const BLOCK_SECONDS: u64 = 1;
 
-/// What nodes are told besides who they are.
+/// The settings that all nodes share.
 const SETTINGS: [(&str, &str); 13] = [
     ("TOLLGATE_LEASE_DURATION", "2s"),
     ("TOLLGATE_LEASE_RENEW_INTERVAL", "500ms"),
@@ -76,7 +76,6 @@ pub(crate) struct Node {
     start: Start,
 }
 
-/// How a node is started.
 struct Start {
     program: PathBuf,
     folder: PathBuf,
@@ -112,12 +111,11 @@ impl Cluster {
         Self { nodes, server, anvil, audit, folder }
     }
 
-    /// Where clients reach the nodes.
     pub(crate) fn ports(&self) -> Vec<u16> {
         self.nodes.iter().map(|node| node.port).collect()
     }
 
-    /// Where the logs are.
+    /// The folder of the logs.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -136,12 +134,10 @@ impl Node {
         *process = self.start.run(self.name, self.port, self.database.url(), &self.proxies);
     }
 
-    /// Whether it says that it takes requests.
     pub(crate) async fn is_ready(&self) -> bool {
         is_ok(self.port, "/readyz").await
     }
 
-    /// Whether its process answers at all.
     pub(crate) async fn is_alive(&self) -> bool {
         is_ok(self.port, "/livez").await
     }
@@ -168,7 +164,7 @@ fn strict_accounts() -> String {
     STRICT.map(|n| all[n].address.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// How long a node that is well takes to say how it is, and more.
+/// More than a healthy node needs to answer a health check.
 const HEALTH_LIMIT: Duration = Duration::from_secs(2);
 
 async fn is_ok(port: u16, path: &str) -> bool {

@@ -1,4 +1,4 @@
-//! What everybody saw, with the time: clients, the feed's reader, and whoever breaks things.
+//! The events of a run with their times, as clients, the feed's reader and the faults saw them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::RangeInclusive;
@@ -14,7 +14,7 @@ use crate::plan::Fault;
 pub struct Violation {
     /// When it was seen, after the start.
     pub at: Duration,
-    /// What it is.
+    /// A description.
     pub what: String,
 }
 
@@ -103,7 +103,7 @@ impl EventLog {
         self.events.lock().unwrap().cancels.insert(tx_id.to_owned());
     }
 
-    /// Whether somebody has asked for the end of a transaction.
+    /// Returns true if a client has asked to cancel the transaction.
     pub(crate) fn may_be_cancelled(&self, tx_id: &str) -> bool {
         self.events.lock().unwrap().cancels.contains(tx_id)
     }
@@ -149,12 +149,12 @@ impl EventLog {
         }
     }
 
-    /// How many of an account's creates are accepted and not known to be final.
+    /// The number of an account's creates that are accepted and not known to be final.
     pub(crate) fn open(&self, account: usize) -> u64 {
         self.events.lock().unwrap().open.get(&account).copied().unwrap_or_default()
     }
 
-    /// How many were accepted, and how many of them are final.
+    /// The numbers of accepted and of final transactions.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let events = self.events.lock().unwrap();
         (events.accepted.len(), events.feed.len())

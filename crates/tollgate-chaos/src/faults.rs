@@ -16,16 +16,16 @@ use crate::cluster::{Cluster, Node, PIPELINED, STRICT};
 use crate::event_log::{Done, EventLog};
 use crate::plan::{Fault, Kind, NAMES, Plan, Reach, Target};
 
-/// How long a node may take to stop: its drain, ten seconds for whoever waits, and much more.
+/// The longest stop of a node: its drain, ten seconds for open requests, and much more.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether a node still runs, as a supervisor does.
+/// The interval at which a supervisor checks that a node still runs.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long a supervisor waits before it starts a node again.
+/// The pause of a supervisor before it starts a node again.
 const RESTART_PAUSE: Duration = Duration::from_millis(500);
 
-/// How long a node that was just started has to answer, before it is told to stop.
+/// The time for a node that was just started to answer, before it is stopped.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// Carries out a plan to its end; everything is whole afterwards.

@@ -39,24 +39,23 @@ use event_log::EventLog;
 use plan::Plan;
 use verdict::Evidence;
 
-/// How long the end may take once everything is whole: for what clients began, and again for what
+/// The longest end of a run once every fault is over: for the creates that were begun, and again for what
 /// was accepted to become final. Only a failed run waits that long.
 const END_LIMIT: Duration = Duration::from_secs(180);
 
-/// How often progress is told.
+/// The interval of progress lines.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
-/// How often it is looked whether all is final.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What a run is made of.
+/// The options of a run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The `tollgate` program.
     pub program: PathBuf,
-    /// What the plan and the clients are drawn from.
+    /// The seed of the plan and of the clients.
     pub seed: u64,
-    /// How long there is work and trouble.
+    /// The time of creates and faults.
     pub length: Duration,
 }
 

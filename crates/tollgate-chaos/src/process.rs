@@ -17,7 +17,7 @@ pub(crate) struct Process {
     log: PathBuf,
 }
 
-/// How a process ended.
+/// The end of a process.
 #[derive(Debug)]
 pub(crate) struct Ended {
     /// None if a signal ended it.

@@ -11,15 +11,15 @@ use tollgate_testkit::http::ask;
 
 use crate::event_log::{EventLog, FeedEntry};
 
-/// How long a node is waited for: more than the `wait` of the question.
+/// The longest wait for a node: more than the `wait` of the request.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The pause before another node is asked.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How every call of a run ends, for none can fail.
+/// The end of every call of a run, for none can fail.
 pub(crate) const CONFIRMED: &str = "CONFIRMED";
-/// How one may end whose end somebody asked for.
+/// The end of a transaction that a client asked to cancel.
 const FAILED: &str = "FAILED_FINAL";
 
 /// Starts to read at these ports; goes on until it is aborted.

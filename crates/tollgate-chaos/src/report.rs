@@ -13,7 +13,7 @@ use crate::{Options, svg};
 /// Violations that are shown; there may be thousands of one kind.
 const SHOWN_MAX: usize = 40;
 
-/// What came of a run. Displayed as a short table and, where something is wrong, all that is.
+/// The result of a run. Displayed as a short table and, where something is wrong, all that is.
 pub struct Report {
     pub(crate) seed: u64,
     pub(crate) length: Duration,
@@ -37,12 +37,12 @@ impl Report {
         self.events.violations.is_empty() && self.verdict.wrong.is_empty()
     }
 
-    /// What was seen to be wrong while it ran.
+    /// The violations that were seen while it ran.
     pub fn violations(&self) -> &[Violation] {
         &self.events.violations
     }
 
-    /// How often each fault was carried out.
+    /// The number of faults of each kind that were carried out.
     pub fn faults(&self) -> BTreeMap<Kind, usize> {
         let mut counts = BTreeMap::new();
         for done in &self.events.done {

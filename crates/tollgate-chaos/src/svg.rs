@@ -13,7 +13,7 @@ use crate::report::Report;
 const WIDTH: f64 = 1200.0;
 const LEFT: f64 = 92.0;
 const RIGHT: f64 = 20.0;
-/// Where the bars of what was accepted begin, and how high they and those below the line may be.
+/// The top of the bars of accepted creates, and the longest bar above and below the line.
 const CHART_TOP: f64 = 78.0;
 const BAR_MAX: f64 = 84.0;
 /// Below the chart: the times.
@@ -24,7 +24,7 @@ const LANE_GAP: f64 = 7.0;
 const FOOT: f64 = 34.0;
 /// A fault that is over at once is this wide.
 const MARK: f64 = 3.0;
-/// What a letter of a label needs.
+/// The width of a letter of a label.
 const LETTER: f64 = 5.1;
 
 const INK: &str = "#1f2933";

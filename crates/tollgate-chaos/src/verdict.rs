@@ -1,4 +1,4 @@
-//! Whether anything was lost, doubled or late: a pure judgement of what the chain, the feed and the
+//! Judges whether anything was lost, doubled or late: a pure function of what the chain, the feed and the
 //! audit say.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,7 +20,7 @@ pub(crate) struct Mined {
     pub(crate) nonce: u64,
     pub(crate) value: u64,
     pub(crate) block: u64,
-    /// Whether it did what it should.
+    /// The receipt says success.
     pub(crate) succeeded: bool,
 }
 
@@ -29,7 +29,7 @@ pub(crate) struct Mined {
 pub(crate) struct Evidence {
     pub(crate) accepted: Vec<Accepted>,
     pub(crate) mined: Vec<Mined>,
-    /// What each account's next nonce is with all that the pool has, by account.
+    /// The next nonce of each account, the pool included.
     pub(crate) pending_counts: BTreeMap<usize, u64>,
     pub(crate) feed: Vec<FeedEntry>,
     /// Transactions that somebody asked to cancel.

@@ -8,6 +8,7 @@ use hyper::Method;
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 use thiserror::Error;
+use tollgate_api::{ErrorCode, path};
 use tollgate_http::{HttpResponse, Limits};
 use tollgate_model::{Address, ChainId};
 
@@ -26,10 +27,6 @@ const LIMITS: Limits = Limits {
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// The pause before a node that was not yet tried.
 const NEXT_NODE_PAUSE: Duration = Duration::from_millis(50);
-/// The error code of a node of another chain.
-const WRONG_CHAIN: &str = "wrong_chain";
-/// The error code for a reservation that is no longer the caller's.
-const STALE_OWNER_TOKEN: &str = "stale_owner_token";
 
 /// The number and duration of tries before [`ClientError::NoAnswer`] (I13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -173,7 +170,7 @@ impl Client {
         payload: &Value,
     ) -> Result<Answer, ClientError> {
         let body = json!({ "submitter": submitter, "requestId": request_id, "payload": payload });
-        self.post(submitter, "/api/v1/tx", &body).await
+        self.post(submitter, path::TX, &body).await
     }
 
     /// Sends a request to the owner of a submitter until its outcome is known. Only for requests that
@@ -201,7 +198,7 @@ impl Client {
                 }
                 // One of the other nodes may be of the right chain.
                 Err(ClientError::Refused { code, detail })
-                    if code == WRONG_CHAIN && others_left =>
+                    if code == ErrorCode::WrongChain.name() && others_left =>
                 {
                     why = detail;
                     (true, None)
@@ -259,7 +256,7 @@ impl Client {
                 let reason = format!("{}: {}", problem.code, problem.detail);
                 Ok(Try::Again { reason, elsewhere, after })
             }
-            Outcome::Refused(problem) if problem.code == STALE_OWNER_TOKEN => {
+            Outcome::Refused(problem) if problem.code == ErrorCode::StaleOwnerToken.name() => {
                 Err(ClientError::Stale)
             }
             Outcome::Refused(problem) => {

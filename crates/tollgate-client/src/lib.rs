@@ -19,11 +19,4 @@ pub use client::{Answer, Client, ClientError, RetryPolicy};
 pub use node::{Node, connect};
 pub use outcome::{Outcome, Problem};
 pub use route::Route;
-
-/// Response header: the URL of the node that owns the submitter.
-pub const OWNER: &str = "tollgate-owner";
-/// Request header: the chain that the request is for. A node of another chain does nothing and
-/// answers `wrong_chain` (`not_owner` to a node that forwarded the request, so that another one is tried).
-pub const CHAIN_ID: &str = "tollgate-chain-id";
-/// Response header: the request was forwarded to another node.
-pub const FORWARDED: &str = "tollgate-forwarded";
+pub use tollgate_api::header::{CHAIN_ID, FORWARDED, OWNER};

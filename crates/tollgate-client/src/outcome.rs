@@ -1,6 +1,7 @@
 //! The meaning of a response for the caller.
 
 use serde::Deserialize;
+use tollgate_api::ErrorCode;
 
 /// The machine-readable part of a problem document.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Deserialize)]
@@ -47,7 +48,7 @@ impl Outcome {
             // The limit of the submitter, the same at every node.
             429 => Self::Retry { problem, elsewhere: false, maybe_done: false },
             500.. => {
-                let maybe_done = problem.code != "draining";
+                let maybe_done = problem.code != ErrorCode::Draining.name();
                 Self::Retry { problem, elsewhere: true, maybe_done }
             }
             _ if problem.retryable => Self::Retry { problem, elsewhere: true, maybe_done: false },

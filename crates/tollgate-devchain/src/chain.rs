@@ -9,7 +9,6 @@
 //! is an argument), no I/O, and no randomness but what follows from the seed; the same calls give
 //! the same hashes. The server calls it under one lock; a simulation can call it directly.
 
-mod behaviour;
 mod block;
 mod config;
 mod execute;
@@ -28,9 +27,9 @@ use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, U256};
 
-pub use behaviour::{Behaviour, Outcome, encode_revert};
 pub use block::{Block, PRODUCER, Receipt};
 pub use config::{BaseFee, ChainConfig, FinalityDistances, GWEI, PoolLimits, Retention};
+pub use execute::{Behaviour, Outcome, encode_revert};
 pub use pool::{Admission, Pool, Pooled, Rules};
 pub use read::{BlockId, Call, CallRefused, FeeHistory, Found, View};
 pub use rejection::Rejection;
@@ -53,7 +52,6 @@ struct InFlight {
     hash: B256,
 }
 
-/// A chain with its pools.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Chain {
     config: ChainConfig,
@@ -80,7 +78,7 @@ pub struct Chain {
 impl Chain {
     /// A chain with its block 0 and one pool.
     pub fn new(config: ChainConfig) -> Self {
-        let mut accounts = Accounts::default();
+        let mut accounts = Accounts::new(config.default_balance);
         for (address, balance) in &config.funded {
             accounts.set(0, *address, Account { balance: *balance, ..Account::default() });
         }
@@ -118,12 +116,10 @@ impl Chain {
         }
     }
 
-    /// Its configuration.
     pub fn config(&self) -> &ChainConfig {
         &self.config
     }
 
-    /// The number of reorgs so far.
     pub fn reorgs(&self) -> u64 {
         self.forks
     }
@@ -133,7 +129,6 @@ impl Chain {
         &self.accounts
     }
 
-    /// A pool.
     pub fn pool(&self, pool: usize) -> &Pool {
         &self.pools[pool]
     }
@@ -143,7 +138,6 @@ impl Chain {
         &mut self.pools[pool]
     }
 
-    /// The number of pools.
     pub fn pools(&self) -> usize {
         self.pools.len()
     }
@@ -221,7 +215,6 @@ impl Chain {
         self.pools[pool].evict(probability, &mut self.rng)
     }
 
-    /// Sets the behaviour of an address when called.
     pub fn set_behaviour(&mut self, address: Address, behaviour: Behaviour) {
         self.behaviours.insert(address, behaviour);
     }
@@ -239,19 +232,29 @@ impl Chain {
 
     /// The base fee of the next block, by hand; the one after it moves on from there.
     pub fn set_next_base_fee(&mut self, wei: u64) {
-        if self.head().header.base_fee_per_gas.is_some() {
+        if self.config.base_fee != BaseFee::Absent {
             self.next_base_fee_override = Some(wei);
         }
+    }
+
+    /// Changes the behaviour of the base fee from the next block on.
+    pub fn set_base_fee(&mut self, base_fee: BaseFee) {
+        self.config.base_fee = base_fee;
+    }
+
+    /// Changes the gas of a block from the next one on.
+    pub fn set_block_gas_limit(&mut self, gas: u64) {
+        self.config.block_gas_limit = gas;
     }
 
     /// The next block's base fee, on a chain that has one.
     pub fn next_base_fee(&self) -> Option<u64> {
         let header = &self.head().header;
-        let base_fee = header.base_fee_per_gas?;
-        Some(match (self.next_base_fee_override, self.config.base_fee) {
-            (Some(wei), _) => wei,
-            (None, BaseFee::Fixed(wei)) => wei,
-            (None, _) => gas::next_base_fee(base_fee, header.gas_used, header.gas_limit),
-        })
+        let moved = |wei| gas::next_base_fee(wei, header.gas_used, header.gas_limit);
+        match (self.config.base_fee, self.next_base_fee_override) {
+            (BaseFee::Absent, _) => None,
+            (_, Some(wei)) | (BaseFee::Fixed(wei), None) => Some(wei),
+            (BaseFee::Moving(first), None) => Some(header.base_fee_per_gas.map_or(first, moved)),
+        }
     }
 }

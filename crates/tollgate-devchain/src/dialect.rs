@@ -3,11 +3,7 @@
 //! Pure tables, taken from the clients' sources; where a client has no words of its own for a
 //! rejection (its pool has no such rule), it borrows geth's, and its table says so. Decides nothing.
 
-mod besu;
-mod erigon;
-mod geth;
-mod nethermind;
-mod reth;
+mod refusal_texts;
 
 use alloy_primitives::{B256, U256};
 use serde::{Deserialize, Serialize};
@@ -20,21 +16,16 @@ use crate::error::RpcError;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {
-    /// go-ethereum.
     #[default]
     Geth,
     /// Nethermind up to 1.3x (`OldNonce, …`); newer versions use geth's messages.
     Nethermind,
-    /// Hyperledger Besu.
     Besu,
-    /// Erigon 3.
     Erigon,
-    /// Reth.
     Reth,
 }
 
 impl Dialect {
-    /// All of them.
     pub const ALL: [Self; 5] = [Self::Geth, Self::Nethermind, Self::Besu, Self::Erigon, Self::Reth];
 
     /// The answer to `web3_clientVersion`, so that it looks like the client's.
@@ -51,11 +42,11 @@ impl Dialect {
     /// A refused `eth_sendRawTransaction`.
     pub fn rejection(self, rejection: &Rejection) -> RpcError {
         let (code, message) = match self {
-            Self::Geth => geth::rejection(rejection),
-            Self::Nethermind => nethermind::rejection(rejection),
-            Self::Besu => besu::rejection(rejection),
-            Self::Erigon => erigon::rejection(rejection),
-            Self::Reth => reth::rejection(rejection),
+            Self::Geth => refusal_texts::geth(rejection),
+            Self::Nethermind => refusal_texts::nethermind(rejection),
+            Self::Besu => refusal_texts::besu(rejection),
+            Self::Erigon => refusal_texts::erigon(rejection),
+            Self::Reth => refusal_texts::reth(rejection),
         };
         RpcError::new(code, message)
     }

@@ -3,12 +3,10 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A JSON-RPC error.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct RpcError {
     /// The number; clients use the same ones for different things.
     pub code: i64,
-    /// The text.
     pub message: String,
     /// More, where a client gives more (the return data of a revert).
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -16,7 +14,6 @@ pub struct RpcError {
 }
 
 impl RpcError {
-    /// Without data.
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), data: None }
     }

@@ -18,7 +18,6 @@ pub struct LocalChain {
 }
 
 impl LocalChain {
-    /// This chain.
     pub fn new(chain: Chain) -> Self {
         Self { shared: Arc::new(Shared::new(chain, None)) }
     }
@@ -41,7 +40,6 @@ impl LocalChain {
     }
 }
 
-/// One endpoint of a [`LocalChain`].
 pub struct LocalView {
     endpoint: Endpoint,
 }
@@ -49,16 +47,12 @@ pub struct LocalView {
 /// The response to a POST.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LocalAnswer {
-    /// A response.
     Said {
-        /// Its status.
         status: u16,
-        /// Its `Retry-After`.
         retry_after_s: Option<u64>,
         /// Its body, JSON-RPC or not.
         body: String,
     },
-    /// The connection closes.
     Closed,
     /// Nothing, however long anybody waits.
     Silence,

@@ -20,7 +20,6 @@ pub struct Features {
     pub fee_history: bool,
     /// `txpool_*`.
     pub txpool: bool,
-    /// WebSocket connections.
     pub web_socket: bool,
 }
 
@@ -30,7 +29,6 @@ impl Default for Features {
     }
 }
 
-/// A dev chain to start.
 #[derive(Clone, PartialEq, Debug)]
 pub struct DevChainOptions {
     /// The chain: id, fees, limits, finality, balances, seed.
@@ -41,9 +39,7 @@ pub struct DevChainOptions {
     pub block_interval: Option<Duration>,
     /// The client software whose messages it uses.
     pub dialect: Dialect,
-    /// The endpoint's capabilities.
     pub features: Features,
-    /// The planned faults.
     pub fault_plan: FaultPlan,
 }
 
@@ -70,7 +66,6 @@ pub struct ViewOptions {
     pub port: u16,
     /// The client software whose messages it uses.
     pub dialect: Dialect,
-    /// The endpoint's capabilities.
     pub features: Features,
     /// The planned faults of this endpoint; the chain's own faults (`blocks`) are those of
     /// the first endpoint.

@@ -4,23 +4,18 @@
 //! one read and never across an `await`; transactions are decoded, and answers written, outside of
 //! it. Faults are decided by [`crate::fault`] and carried out here.
 
-mod answer;
 mod control;
-mod control_chain;
 mod endpoint;
 mod eth;
 mod http;
 mod json;
 mod pages;
 mod params;
-mod produce;
 mod serve;
 mod shared;
-mod txpool;
 mod ws;
 
 pub(crate) use endpoint::Endpoint;
 pub(crate) use http::post_locally;
-pub(crate) use produce::{keep_gossiping, keep_mining};
 pub(crate) use serve::serve;
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Shared, keep_gossiping, keep_mining};

@@ -15,7 +15,6 @@ use crate::fault::FaultRule;
 use crate::options::{DevChainOptions, ViewOptions};
 use crate::rpc::{Endpoint, Shared, keep_gossiping, keep_mining, serve};
 
-/// Starts dev chains.
 pub struct DevChain;
 
 impl DevChain {
@@ -56,7 +55,6 @@ impl RunningDevChain {
         self.view.ws_url()
     }
 
-    /// The first endpoint.
     pub fn view(&self) -> &RunningView {
         &self.view
     }
@@ -97,7 +95,6 @@ impl RunningDevChain {
         self.shared.chain().head().clone()
     }
 
-    /// Makes a reorg.
     pub fn reorg(&self, reorg: Reorg) -> Result<ReorgOutcome, ReorgRefused> {
         self.shared.reorg(reorg)
     }
@@ -129,12 +126,10 @@ impl RunningView {
         Ok(Self { endpoint, address, task })
     }
 
-    /// Over HTTP.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// As a WebSocket.
     pub fn ws_url(&self) -> String {
         format!("ws://{}", self.address)
     }
@@ -168,7 +163,7 @@ impl RunningView {
 
 impl Drop for RunningView {
     fn drop(&mut self) {
-        // WebSockets run in tasks of their own and go by the door.
+        // WebSockets run in tasks of their own, which end when the port is shut.
         self.endpoint.shut(true);
         self.task.abort();
     }

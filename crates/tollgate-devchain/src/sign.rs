@@ -8,7 +8,6 @@ use alloy_primitives::{Address, B256, Bytes, Signature, TxKind, U256};
 use secp256k1::{Message, SECP256K1, SecretKey};
 use thiserror::Error;
 
-/// Not a private key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error("not a private key of secp256k1")]
 pub struct BadKey;
@@ -23,7 +22,6 @@ pub fn sign(tx: impl Into<TypedTransaction>, key: &B256) -> Result<Bytes, BadKey
     Ok(envelope.encoded_2718().into())
 }
 
-/// The address of a private key.
 pub fn address_of(key: &B256) -> Result<Address, BadKey> {
     let key = SecretKey::from_byte_array(key.0).map_err(|_| BadKey)?;
     Ok(Address::from_raw_public_key(&key.public_key(SECP256K1).serialize_uncompressed()[1..]))

@@ -47,52 +47,52 @@ impl Action {
     }
 }
 
-/// What was done; durable when it is answered.
+/// The result of an action. Durable when it is returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Acted {
-    /// It ended without a slot.
+    /// The transaction ended without a slot.
     Withdrawn,
     /// A further attempt was signed and is on its way.
     Signed(TxHash),
     /// The newest bytes are on their way again.
     Resent,
-    /// What was asked for is under way already, or the policy is being asked.
+    /// The same is under way already, or the policy is being asked.
     UnderWay,
 }
 
-/// What became of a submitter that was paused or resumed.
+/// The change of status of a submitter that was paused or resumed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PauseOutcome {
-    /// What it was.
+    /// The value before.
     pub was: SubmitterStatus,
-    /// What it is.
+    /// The value now.
     pub is: SubmitterStatus,
 }
 
-/// What became of a submitter's mode.
+/// The change of a submitter's mode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ModeChanged {
-    /// What it was.
+    /// The value before.
     pub was: Mode,
-    /// What it is.
+    /// The value now.
     pub is: Mode,
 }
 
-/// What a comparison with the chain found.
+/// The result of a comparison with the chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reconciled {
     /// The next nonce to give out.
     pub cursor: Nonce,
-    /// What the chain counts.
+    /// The chain's counts.
     pub counts: AccountCounts,
-    /// What followed from it, in words; empty if everything agrees.
+    /// The steps that followed, in words; empty if everything agrees.
     pub steps: Vec<String>,
 }
 
 /// Nonces that an operator wants filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fill {
-    /// Which.
+    /// The nonces.
     pub range: NonceRange,
     /// With what.
     pub with: FillWith,
@@ -100,20 +100,20 @@ pub struct Fill {
     pub used: bool,
 }
 
-/// What became of nonces that an operator wants filled.
+/// The result of a fill, by numbers of nonces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Filled {
-    /// How many of the range are free now, to be filled.
+    /// Nonces of the range that are free now, to be filled.
     pub handed_back: u64,
-    /// How many of the range have an owner: a transaction, or a caller.
+    /// Nonces of the range that a transaction or a caller has.
     pub taken: u64,
-    /// How many of the range the chain or a pool counts.
+    /// Nonces of the range that the chain or a pool counts.
     pub counted: u64,
-    /// How many nonces of the account are free in all.
+    /// All free nonces of the account.
     pub free: u64,
 }
 
-/// Why nothing was done.
+/// The reason why nothing was done.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ActError {
     /// There is no such transaction.
@@ -130,10 +130,10 @@ pub enum ActError {
     /// The submitter's worker can't be asked, or could not go on.
     #[error(transparent)]
     Unserved(#[from] Unserved),
-    /// What is asked for can't be done to this transaction.
+    /// The action can't be done to this transaction.
     #[error("{0}")]
     Forbidden(#[from] Forbidden),
-    /// What would replace it is above a cap.
+    /// The price of the next attempt is above a cap.
     #[error("what would replace it {0}")]
     AboveCap(CapReached),
     /// The price that was asked for replaces nothing.
@@ -165,66 +165,79 @@ impl From<NoEstimate> for ActError {
     }
 }
 
-impl Engine {
+/// The commands of operators ([`Engine::operator`]).
+#[derive(Clone, Copy)]
+pub struct Operator<'a>(&'a Engine);
+
+impl Operator<'_> {
     /// Does to a transaction what a person wants done, under the fence like everything else.
     pub async fn act(
-        &self,
+        self,
         tx_id: TxId,
         action: Action,
         reason: Text<500>,
     ) -> Result<Acted, ActError> {
-        let record = self.context.store.tx(tx_id).await?.ok_or(ActError::UnknownTx)?;
-        let (of, own) = (record.submitter.chain_id, self.chain_id());
+        let record = self.0.context.store.tx(tx_id).await?.ok_or(ActError::UnknownTx)?;
+        let (of, own) = (record.submitter.chain_id, self.0.chain_id());
         if of != own {
             return Err(ActError::WrongChain { of, own });
         }
-        self.command(record.submitter, |reply| Command::Act { tx_id, action, reason, reply }).await
+        self.0
+            .command(record.submitter, |reply| Command::Act { tx_id, action, reason, reply })
+            .await
     }
 
     /// Stops opening slots for a submitter. What has one goes on.
-    pub async fn pause(&self, of: Submitter, reason: Text<500>) -> Result<PauseOutcome, ActError> {
-        self.command(of, |reply| Command::Pause { reason, reply }).await
+    pub async fn pause(self, of: Submitter, reason: Text<500>) -> Result<PauseOutcome, ActError> {
+        self.0.command(of, |reply| Command::Pause { reason, reply }).await
     }
 
     /// Lets a submitter that was paused, or is in PROTECT, take work again.
-    pub async fn resume(&self, of: Submitter, reason: Text<500>) -> Result<PauseOutcome, ActError> {
-        self.command(of, |reply| Command::Resume { reason, reply }).await
+    pub async fn resume(self, of: Submitter, reason: Text<500>) -> Result<PauseOutcome, ActError> {
+        self.0.command(of, |reply| Command::Resume { reason, reply }).await
     }
 
     /// Makes a submitter pipelined or strict, while nothing of it is open or reserved.
     pub async fn change_mode(
-        &self,
+        self,
         of: Submitter,
         to: Mode,
         reason: Text<500>,
     ) -> Result<ModeChanged, ActError> {
-        self.command(of, |reply| Command::ChangeMode { to, reason, reply }).await
+        self.0.command(of, |reply| Command::ChangeMode { to, reason, reply }).await
     }
 
     /// Hands nonces back that the chain waits for and nobody has, and has them filled.
     pub async fn fill(
-        &self,
+        self,
         of: Submitter,
         fill: Fill,
         reason: Text<500>,
     ) -> Result<Filled, ActError> {
-        self.command(of, |reply| Command::Fill { fill, reason, reply }).await
+        self.0.command(of, |reply| Command::Fill { fill, reason, reply }).await
     }
 
     /// Moves a submitter's cursor forward to a count that a person vouches for, where one endpoint's
     /// word is not enough (I16).
     pub async fn advance(
-        &self,
+        self,
         of: Submitter,
         to: Nonce,
         reason: Text<500>,
     ) -> Result<CursorMove, ActError> {
-        self.command(of, |reply| Command::Advance { to, reason, reply }).await
+        self.0.command(of, |reply| Command::Advance { to, reason, reply }).await
     }
 
     /// Compares a submitter's slots with the chain now.
-    pub async fn reconcile(&self, of: Submitter) -> Result<Reconciled, ActError> {
-        self.command(of, |reply| Command::Reconcile { reply }).await
+    pub async fn reconcile(self, of: Submitter) -> Result<Reconciled, ActError> {
+        self.0.command(of, |reply| Command::Reconcile { reply }).await
+    }
+}
+
+impl Engine {
+    /// The commands of operators on transactions and submitters.
+    pub const fn operator(&self) -> Operator<'_> {
+        Operator(self)
     }
 
     /// Gives a command to the submitter's worker, which is started if there is none.
@@ -235,7 +248,7 @@ impl Engine {
         command: impl FnOnce(Reply<T, E>) -> Command,
     ) -> Result<T, E> {
         // What is followed without a key takes commands too: some need no signature.
-        if !self.serves(of) && !self.works_for(of) {
+        if !self.serves(of) && !self.workers.works_for(of) {
             return Err(Unserved::UnknownSubmitter.into());
         }
         let (reply, answer) = oneshot::channel();

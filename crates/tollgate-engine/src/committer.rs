@@ -20,19 +20,18 @@ const LANES: usize = 2;
 /// Sections that may wait in front of a lane (I13); beyond that callers wait.
 const WAITING_MAX: usize = 1_024;
 
-/// Where the outcome of a section goes.
-type Reply = oneshot::Sender<Result<SectionOutcome, StoreError>>;
+type OutcomeSender = oneshot::Sender<Result<SectionOutcome, StoreError>>;
 
 /// A section and where its outcome goes.
-struct Job {
+struct CommitJob {
     section: Section,
-    reply: Reply,
+    reply: OutcomeSender,
 }
 
 /// The way to commit a section.
 #[derive(Clone)]
 pub(crate) struct Committer {
-    lanes: Arc<[mpsc::Sender<Job>]>,
+    lanes: Arc<[mpsc::Sender<CommitJob>]>,
 }
 
 impl Committer {
@@ -60,7 +59,7 @@ impl Committer {
         let lane = (hasher.finish() % self.lanes.len() as u64) as usize;
         let (reply, outcome) = oneshot::channel();
         let gone = || StoreError::Unavailable("the committer has stopped".into());
-        self.lanes[lane].send(Job { section, reply }).await.map_err(|_| gone())?;
+        self.lanes[lane].send(CommitJob { section, reply }).await.map_err(|_| gone())?;
         // A lane that died with the job in its hands may have sent the commit.
         outcome.await.map_err(|_| StoreError::CommitUnknown("the committer died".into()))?
     }
@@ -73,7 +72,7 @@ struct Lane {
 }
 
 impl Lane {
-    async fn run(self: Arc<Self>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
+    async fn run(self: Arc<Self>, inbox: Arc<Mutex<mpsc::Receiver<CommitJob>>>) {
         let mut inbox = inbox.lock().await;
         let mut waiting = VecDeque::new();
         loop {
@@ -90,7 +89,7 @@ impl Lane {
         }
     }
 
-    async fn commit(&self, jobs: Vec<Job>) {
+    async fn commit(&self, jobs: Vec<CommitJob>) {
         let (sections, replies): (Vec<_>, Vec<_>) =
             jobs.into_iter().filter_map(answer_invalid).unzip();
         if sections.is_empty() {
@@ -118,7 +117,7 @@ impl Lane {
 
 /// Answers a section that can't be written, whatever the database holds. I14: one that went into a batch
 /// would have all its neighbours refused.
-fn answer_invalid(job: Job) -> Option<(Section, Reply)> {
+fn answer_invalid(job: CommitJob) -> Option<(Section, OutcomeSender)> {
     match job.section.check() {
         Ok(()) => Some((job.section, job.reply)),
         Err(invalid) => {
@@ -131,7 +130,7 @@ fn answer_invalid(job: Job) -> Option<(Section, Reply)> {
 
 /// The oldest sections that fit into one transaction: one per submitter, `batch_max` operations.
 /// What is left keeps its order.
-fn take_batch(waiting: &mut VecDeque<Job>, batch_max: usize) -> Vec<Job> {
+fn take_batch(waiting: &mut VecDeque<CommitJob>, batch_max: usize) -> Vec<CommitJob> {
     let (mut batch, mut left) = (Vec::new(), VecDeque::new());
     let (mut submitters, mut ops) = (HashSet::new(), 0);
     for job in waiting.drain(..) {
@@ -155,16 +154,16 @@ mod tests {
     use tollgate_model::port::{CursorMove, Lease, RowVersion, TxUpdate};
     use tollgate_model::{Address, ChainId, FencingToken, Nonce, Queued, Submitter, TxId, TxState};
 
-    fn job(account: u8, mark: u64) -> Job {
+    fn job(account: u8, mark: u64) -> CommitJob {
         let submitter = Submitter::new(ChainId::MIN, Address::repeat_byte(account));
         let mut section = Section::new(Lease { submitter, token: FencingToken::MIN });
         let mark = Nonce::new(mark).unwrap();
         section.cursor = Some(CursorMove { from: mark, to: mark });
-        Job { section, reply: oneshot::channel().0 }
+        CommitJob { section, reply: oneshot::channel().0 }
     }
 
-    fn marks(jobs: impl IntoIterator<Item = Job>) -> Vec<(u8, u64)> {
-        let mark = |job: Job| {
+    fn marks(jobs: impl IntoIterator<Item = CommitJob>) -> Vec<(u8, u64)> {
+        let mark = |job: CommitJob| {
             let account = job.section.lease.submitter.address.as_slice()[0];
             (account, job.section.cursor.unwrap().from.get())
         };
@@ -181,11 +180,11 @@ mod tests {
     }
 
     /// A section of so many changes.
-    fn sized(account: u8, mark: u64, size: u128) -> Job {
+    fn sized(account: u8, mark: u64, size: u128) -> CommitJob {
         let mut job = job(account, mark);
-        let seen = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let row = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let id = |n| TxId::from_uuid(uuid::Uuid::from_u128(n));
-        let noted = |n| TxUpdate::noted(id(n), seen, "noted");
+        let noted = |n| TxUpdate::noted(id(n), row, "noted");
         job.section.updates = (0..size).map(noted).collect();
         job
     }

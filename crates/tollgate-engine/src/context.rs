@@ -44,7 +44,10 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// What the chain allows one transaction.
+    pub(crate) fn has_key(&self, of: Submitter) -> bool {
+        of.chain_id == self.chain.chain_id() && self.signer.signs_for(of.address)
+    }
+
     pub(crate) fn tx_limits(&self) -> TxLimits {
         self.options.tx_limits.on(self.chain.chain_id())
     }

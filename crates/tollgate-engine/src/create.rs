@@ -9,10 +9,10 @@ use tollgate_model::{Intent, Nonce, RequestId, TxId};
 
 use crate::errors::Unserved;
 
-/// What became of a create.
+/// The result of a create.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Created {
-    /// It is new, and durable.
+    /// The transaction is new, and durable.
     New(Box<TxRecord>),
     /// The same request was made before: this is its transaction (I7).
     Known(TxId),
@@ -28,10 +28,10 @@ impl Created {
     }
 }
 
-/// What became of a simulated create.
+/// The result of a simulated create.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Simulated {
-    /// It would be new: what it would use and pay.
+    /// The transaction would be new, with this gas and price.
     Costs(Fees),
     /// The same request was made before: this is its transaction (I7).
     Known(TxId),
@@ -40,7 +40,6 @@ pub enum Simulated {
 /// A transaction that the caller has signed, with the nonce of its own choice.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedIntent {
-    /// What it does.
     pub(crate) intent: Intent,
     /// The slot that it must have.
     pub(crate) nonce: Nonce,
@@ -93,9 +92,9 @@ pub enum CreateError {
     /// A signed transaction whose nonce is not the one that is due.
     #[error("nonce {given} does not fit: the next one is {expected}")]
     NonceMismatch {
-        /// What is due.
+        /// The nonce that is due.
         expected: Nonce,
-        /// What was signed.
+        /// The nonce that was signed.
         given: Nonce,
     },
     /// The request id belongs to another payload (I7).

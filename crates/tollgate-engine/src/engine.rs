@@ -29,7 +29,7 @@ use crate::worker::{Command, CreateJob, Inbox, Worker};
 /// Commands that may wait for one submitter (I13).
 const COMMANDS_MAX: usize = 64;
 
-/// What an engine asks of the world.
+/// The ports of an engine.
 pub struct EnginePorts {
     /// This start of this process.
     pub node: NodeId,
@@ -43,11 +43,11 @@ pub struct EnginePorts {
     pub clock: Arc<dyn Clock>,
     /// New ids.
     pub ids: Arc<dyn Ids>,
-    /// Who wants to know how far the work is; `NoCheckpoints` outside of tests.
+    /// Observers of the progress of writes; `NoCheckpoints` outside of tests.
     pub checkpoints: Arc<dyn Checkpoints>,
-    /// Who decides where there is a choice.
+    /// The policies for stuck transactions and for prices.
     pub policies: Policies,
-    /// Who is told when something needs a person's eyes.
+    /// The receiver of alerts.
     pub alerts: Arc<dyn Alerts>,
 }
 
@@ -72,6 +72,22 @@ pub(crate) struct Handle {
 }
 
 impl Workers {
+    pub(crate) fn works_for(&self, submitter: Submitter) -> bool {
+        self.lock().get(&submitter).is_some_and(|handle| !handle.creates.is_closed())
+    }
+
+    /// Ends a worker that has released its lease, unless work came meanwhile. Work is given under the same
+    /// lock, so none is given to a worker that ends.
+    pub(crate) fn retire(&self, submitter: Submitter, inbox: &mut Inbox) -> bool {
+        let mut handles = self.lock();
+        let may_end = inbox.is_empty();
+        if may_end {
+            inbox.close();
+            handles.remove(&submitter);
+        }
+        may_end
+    }
+
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Submitter, Handle>> {
         self.handles.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,20 +160,10 @@ impl Engine {
         engine
     }
 
-    pub(crate) fn has_key(&self, submitter: Submitter) -> bool {
-        submitter.chain_id == self.context.chain.chain_id()
-            && self.context.signer.signs_for(submitter.address)
-    }
-
-    /// Whether this node serves a submitter: it signs for it, or takes what was signed elsewhere.
+    /// True if this node serves a submitter: it has the key, or accepts transactions that were signed
+    /// elsewhere.
     pub fn serves(&self, submitter: Submitter) -> bool {
         self.context.placement.serves(submitter)
-    }
-
-    /// Whom this node can work for.
-    pub(crate) fn own_submitters(&self) -> Vec<Submitter> {
-        let served = self.context.placement.served_accounts();
-        served.map(|address| Submitter::new(self.chain_id(), address)).collect()
     }
 
     /// Gives something to the submitter's worker, unless it would need a new worker and the submitter
@@ -168,15 +174,10 @@ impl Engine {
         give: impl FnOnce(&Handle) -> T,
     ) -> Option<T> {
         let placement = &self.context.placement;
-        if placement.is_left_to_another(submitter) && !self.works_for(submitter) {
+        if placement.is_left_to_another(submitter) && !self.workers.works_for(submitter) {
             return None;
         }
         self.give(submitter, give)
-    }
-
-    /// Whether there is a worker for a submitter.
-    pub(crate) fn works_for(&self, submitter: Submitter) -> bool {
-        self.workers.lock().get(&submitter).is_some_and(|handle| !handle.creates.is_closed())
     }
 
     /// Gives something to the submitter's worker. It is enqueued before a new worker starts, so that a
@@ -198,8 +199,8 @@ impl Engine {
         let handle = Handle { creates, commands, mailbox: Mailbox::default() };
         let mailbox = handle.mailbox.clone();
         let inbox = Arc::new(AsyncMutex::new(Inbox { creates: intents, commands: asked }));
-        let context = self.context.clone();
-        let worker = Worker { context, submitter, inbox, mailbox };
+        let (context, workers) = (self.context.clone(), Arc::downgrade(&self.workers));
+        let worker = Worker { context, workers, submitter, inbox, mailbox };
         let given = give(&handle);
         supervise(&self.context.deaths, "worker", move || worker.clone().run());
         handles.insert(submitter, handle);
@@ -211,7 +212,7 @@ impl Engine {
         self.drain();
         let handles: Vec<Handle> = self.workers.lock().values().cloned().collect();
         for handle in &handles {
-            handle.mailbox.post([WorkerEvent::Stop]);
+            handle.mailbox.request_stop();
         }
         for handle in handles {
             handle.creates.closed().await;
@@ -228,27 +229,27 @@ impl Engine {
         self.context.clock.now()
     }
 
-    /// How many slots of a submitter in this mode may be open at once.
+    /// The maximum number of open slots of a submitter in this mode.
     pub fn window(&self, mode: Mode) -> u32 {
         NonceRules { mode, ..self.context.options.nonces }.open_slots_max()
     }
 
-    /// What the chain says of an account.
+    /// An account's transaction counts.
     pub async fn chain_counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.context.chain.counts(of).await
     }
 
-    /// How many of its actors died of a defect and were started again.
+    /// The number of actors that panicked and were restarted.
     pub fn deaths(&self) -> u64 {
         self.context.deaths.count()
     }
 
-    /// What an account has.
+    /// An account's balance.
     pub async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
         self.context.chain.balance(of).await
     }
 
-    /// How the chain looks from here.
+    /// The canonical chain as this node sees it.
     pub fn view(&self) -> Arc<ChainView> {
         self.context.view.get()
     }

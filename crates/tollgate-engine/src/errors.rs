@@ -11,7 +11,7 @@ use crate::act::ActError;
 use crate::create::CreateError;
 use crate::reserve::ReserveError;
 
-/// Why the submitter's worker can't be asked, or could not go on.
+/// The reason why a submitter's worker can't be asked, or could not go on.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Unserved {
     /// No key for the account, or no such chain here.
@@ -54,7 +54,7 @@ from_causes! {
     SignError => Unserved, ActError;
 }
 
-/// What went wrong outside of the engine.
+/// An error outside of the engine.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum Cause {
     /// In the database.

@@ -34,18 +34,6 @@ impl Engine {
         self.submit(prepared).decided().await
     }
 
-    /// Takes a transaction that the caller has signed: its nonce must be the one that is due. Posted
-    /// again it is the same transaction, whether it has a request id or not (I7).
-    pub async fn create_signed(
-        &self,
-        submitter: Submitter,
-        request_id: Option<RequestId>,
-        signed: SignedIntent,
-    ) -> Result<Created, CreateError> {
-        let prepared = self.prepare_signed(submitter, request_id, signed).await?;
-        self.submit(prepared).decided().await
-    }
-
     /// The part of a create that asks the store and the chain: looks the request up and fills in what
     /// the caller left open. Several creates can be prepared side by side and submitted in order.
     pub async fn prepare(
@@ -57,20 +45,21 @@ impl Engine {
         // The worker looks every request up again, together with the others of its batch: the same
         // request may be made durable meanwhile.
         let asked = intent.to_payload()?;
-        if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
+        if let Some(known) = look_up(&self.context, submitter, request_id.as_ref(), &asked).await? {
             return Ok(PreparedCreate::Known(known));
         }
-        self.check_key(submitter)?;
+        check_key(&self.context, submitter)?;
         if is_expired(intent.expires_at(), self.now()) {
             return Err(CreateError::Expired);
         }
-        let intent = self.fill_in(submitter, intent).await?;
+        let intent = fill_in(&self.context, submitter, intent).await?;
         let payload = Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?;
         let new = NewCreate { submitter, request_id, intent, payload, signed: None };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
-    /// [`Self::prepare`] for a transaction that the caller has signed.
+    /// [`Self::prepare`] for a transaction that the caller has signed: its nonce must be the one that is due.
+    /// Posted again it is the same transaction, whether it has a request id or not (I7).
     pub async fn prepare_signed(
         &self,
         submitter: Submitter,
@@ -80,7 +69,9 @@ impl Engine {
         let request_id = Some(signed.request_id(request_id)?);
         let SignedIntent { intent, nonce, attempt } = signed;
         let payload = intent.to_payload()?;
-        if let Some(known) = self.look_up(submitter, request_id.as_ref(), &payload).await? {
+        if let Some(known) =
+            look_up(&self.context, submitter, request_id.as_ref(), &payload).await?
+        {
             return Ok(PreparedCreate::Known(known));
         }
         if !self.serves(submitter) {
@@ -103,7 +94,7 @@ impl Engine {
         let (reply, answer) = oneshot::channel();
         let tx_id = self.context.ids.tx_id();
         let create = CreateJob { tx_id, request_id, intent, payload, signed, reply };
-        match self.enqueue(submitter, create) {
+        match enqueue(self, submitter, create) {
             Ok(()) => PendingCreate::Queued(answer),
             Err(error) => PendingCreate::Decided(Err(error)),
         }
@@ -118,11 +109,13 @@ impl Engine {
         mut intent: Intent,
     ) -> Result<Simulated, CreateError> {
         let asked = intent.to_payload()?;
-        if let Some(known) = self.look_up(submitter, request_id.as_ref(), &asked).await? {
+        if let Some(known) = look_up(&self.context, submitter, request_id.as_ref(), &asked).await? {
             return Ok(Simulated::Known(known));
         }
         // Any node can try what only another one could sign.
-        if !self.has_key(submitter) && !self.context.placement.is_served_elsewhere(submitter) {
+        if !self.context.has_key(submitter)
+            && !self.context.placement.is_served_elsewhere(submitter)
+        {
             return Err(Unserved::UnknownSubmitter.into());
         }
         if is_expired(intent.expires_at(), self.now()) {
@@ -130,75 +123,10 @@ impl Engine {
         }
         // The call is tried even if the caller knows its gas: whether it reverts is the question.
         let given = intent.gas.take();
-        let prepared = self.fill_in(submitter, intent).await?;
+        let prepared = fill_in(&self.context, submitter, intent).await?;
         let gas = given.or(prepared.gas).unwrap_or_default();
-        let fees = self.judge_simulated(submitter, &prepared, gas).await?;
+        let fees = judge_simulated(self, submitter, &prepared, gas).await?;
         Ok(Simulated::Costs(fees))
-    }
-
-    /// Judges an intent as the submitter's worker would, from what the store has open; what it offers.
-    async fn judge_simulated(
-        &self,
-        submitter: Submitter,
-        intent: &Intent,
-        gas: u64,
-    ) -> Result<Fees, CreateError> {
-        let Context { chain, options, .. } = self.context.as_ref();
-        let quote = chain.fee_quote(intent.speed).await?;
-        let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
-        let demand = PricedTx::of(intent, fees);
-        judge_gas(&demand, &chain.limits(), &self.context.tx_limits())?;
-        judge_price(&demand, quote.base_fee, &options.fee_caps)?;
-        let open = self.open_costs(submitter).await?;
-        let funds = chain.funds(submitter.address).await?;
-        if let Some(left) = open.available(&funds) {
-            judge_funds(demand.value, &demand.fees, left)?;
-        }
-        Ok(fees)
-    }
-
-    /// What a submitter's open transactions may cost. The worker knows if there is one here; else
-    /// the store is read.
-    async fn open_costs(&self, submitter: Submitter) -> Result<OpenCosts, CreateError> {
-        if self.works_for(submitter) {
-            let known = self.command(submitter, |reply| Command::OpenCosts { reply }).await;
-            if let Ok(Some(costs)) = known {
-                return Ok(costs);
-            }
-        }
-        self.stored_open_costs(submitter).await
-    }
-
-    async fn stored_open_costs(&self, submitter: Submitter) -> Result<OpenCosts, CreateError> {
-        let Context { chain, store, options, .. } = self.context.as_ref();
-        let page = Page::new(Page::MAX)?;
-        let (mut costs, mut after) = (OpenCosts::default(), None);
-        for _ in 0..OPEN_PAGES_MAX {
-            let found = store.open_work(submitter, after, page).await?;
-            for OpenTx { record, attempts, .. } in &found {
-                let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
-                match record.nonce {
-                    Some(_) if record.mined.is_some() => {}
-                    Some(nonce) => {
-                        let cost = |attempt: &Attempt| {
-                            let Attempt { tx_hash, raw, kind, fees, .. } = attempt.clone();
-                            let signed = NewAttempt { tx_hash, raw, kind, fees };
-                            self.context.attempt_cost(submitter.chain_id, &signed)
-                        };
-                        costs.add_slot(nonce, intent.value, attempts.iter().map(cost));
-                    }
-                    None => {
-                        let quote = chain.fee_quote(intent.speed).await?;
-                        costs.add_queued(&intent, &quote, &options.fee_caps);
-                    }
-                }
-            }
-            after = found.last().map(|tx| tx.record.tx_id);
-            if found.len() < page.limit() as usize {
-                break;
-            }
-        }
-        Ok(costs)
     }
 
     /// I7: the transaction of an intent that was accepted before, by any node.
@@ -211,7 +139,7 @@ impl Engine {
         request_id: Option<&RequestId>,
         intent: &Intent,
     ) -> Result<Option<TxId>, CreateError> {
-        self.look_up(submitter, request_id, &intent.to_payload()?).await
+        look_up(&self.context, submitter, request_id, &intent.to_payload()?).await
     }
 
     /// [`Self::known`] for a transaction that the caller has signed.
@@ -225,77 +153,149 @@ impl Engine {
         signed: &SignedIntent,
     ) -> Result<Option<TxId>, CreateError> {
         let request_id = signed.request_id(request_id)?;
-        self.look_up(submitter, Some(&request_id), &signed.intent.to_payload()?).await
+        look_up(&self.context, submitter, Some(&request_id), &signed.intent.to_payload()?).await
     }
+}
 
-    /// I7: the transaction of a request that was accepted before.
-    async fn look_up(
-        &self,
-        submitter: Submitter,
-        request_id: Option<&RequestId>,
-        asked: &Payload,
-    ) -> Result<Option<TxId>, CreateError> {
-        let Some(request_id) = request_id else { return Ok(None) };
-        let known = self.context.lookup.find(submitter, request_id.clone()).await?;
-        match CreateAnswer::judge(asked, known) {
-            CreateAnswer::Created => Ok(None),
-            CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
-            CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
+/// Judges an intent as the submitter's worker would, from what the store has open; what it offers.
+async fn judge_simulated(
+    engine: &Engine,
+    submitter: Submitter,
+    intent: &Intent,
+    gas: u64,
+) -> Result<Fees, CreateError> {
+    let Context { chain, options, .. } = engine.context.as_ref();
+    let quote = chain.fee_quote(intent.speed).await?;
+    let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
+    let demand = PricedTx::of(intent, fees);
+    judge_gas(&demand, &chain.limits(), &engine.context.tx_limits())?;
+    judge_price(&demand, quote.base_fee, &options.fee_caps)?;
+    let open = open_costs(engine, submitter).await?;
+    let funds = chain.funds(submitter.address).await?;
+    if let Some(left) = open.available(&funds) {
+        judge_funds(demand.value, &demand.fees, left)?;
+    }
+    Ok(fees)
+}
+
+/// What a submitter's open transactions may cost. The worker knows if there is one here; else
+/// the store is read.
+async fn open_costs(engine: &Engine, submitter: Submitter) -> Result<OpenCosts, CreateError> {
+    if engine.workers.works_for(submitter) {
+        let known = engine.command(submitter, |reply| Command::OpenCosts { reply }).await;
+        if let Ok(Some(costs)) = known {
+            return Ok(costs);
         }
     }
+    stored_open_costs(&engine.context, submitter).await
+}
 
-    /// Whether this node can sign for a submitter. One that takes only what others have signed for it
-    /// is not the place to ask if another node serves it, too.
-    fn check_key(&self, submitter: Submitter) -> Result<(), CreateError> {
-        if self.has_key(submitter) {
-            return Ok(());
-        }
-        let may_be_elsewhere =
-            self.serves(submitter) && self.context.placement.is_served_elsewhere(submitter);
-        Err(match may_be_elsewhere {
-            true => Unserved::NotOwner(None).into(),
-            false => Unserved::UnknownSubmitter.into(),
-        })
-    }
-
-    /// Fills in what the caller left open.
-    async fn fill_in(
-        &self,
-        submitter: Submitter,
-        mut intent: Intent,
-    ) -> Result<Intent, CreateError> {
-        if intent.gas.is_some() {
-            return Ok(intent);
-        }
-        let call = Call {
-            from: submitter.address,
-            to: intent.to,
-            value: Wei(intent.value),
-            data: intent.data.clone(),
-        };
-        let estimate = estimated_gas(self.context.chain.estimate_call(&call).await?)?;
-        let price = GasPrice::default();
-        let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
-        let demand = PricedTx::of(&intent, unpriced);
-        let (limits, of_tx) = (self.context.chain.limits(), self.context.tx_limits());
-        intent.gas = Some(gas_for_estimate(estimate, &demand, &limits, &of_tx)?);
-        Ok(intent)
-    }
-
-    /// Gives a create to the submitter's worker, which is started if there is none.
-    #[expect(clippy::result_large_err, reason = "what is not taken comes back")]
-    fn enqueue(&self, submitter: Submitter, mut create: CreateJob) -> Result<(), CreateError> {
-        // A worker that just ended is replaced once.
-        for _ in 0..2 {
-            match self.offer(submitter, |worker| worker.creates.try_send(create)) {
-                Some(Ok(())) => return Ok(()),
-                Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(Unserved::Busy.into()),
-                Some(Err(mpsc::error::TrySendError::Closed(back))) => create = back,
-                None => return Err(Unserved::NotOwner(None).into()),
+async fn stored_open_costs(
+    context: &Context,
+    submitter: Submitter,
+) -> Result<OpenCosts, CreateError> {
+    let Context { chain, store, options, .. } = context;
+    let page = Page::new(Page::MAX)?;
+    let (mut costs, mut after) = (OpenCosts::default(), None);
+    for _ in 0..OPEN_PAGES_MAX {
+        let found = store.open_work(submitter, after, page).await?;
+        for OpenTx { record, attempts, .. } in &found {
+            let Ok(intent) = Intent::from_payload(&record.payload) else { continue };
+            match record.nonce {
+                Some(_) if record.mined.is_some() => {}
+                Some(nonce) => {
+                    let cost = |attempt: &Attempt| {
+                        let Attempt { tx_hash, raw, kind, fees, .. } = attempt.clone();
+                        let signed = NewAttempt { tx_hash, raw, kind, fees };
+                        context.attempt_cost(submitter.chain_id, &signed)
+                    };
+                    costs.add_slot(nonce, intent.value, attempts.iter().map(cost));
+                }
+                None => {
+                    let quote = chain.fee_quote(intent.speed).await?;
+                    costs.add_queued(&intent, &quote, &options.fee_caps);
+                }
             }
         }
-        Err(Unserved::unavailable("the worker stopped").into())
+        after = found.last().map(|tx| tx.record.tx_id);
+        if found.len() < page.limit() as usize {
+            break;
+        }
     }
+    Ok(costs)
+}
+
+/// I7: the transaction of a request that was accepted before.
+async fn look_up(
+    context: &Context,
+    submitter: Submitter,
+    request_id: Option<&RequestId>,
+    asked: &Payload,
+) -> Result<Option<TxId>, CreateError> {
+    let Some(request_id) = request_id else { return Ok(None) };
+    let known = context.lookup.find(submitter, request_id.clone()).await?;
+    match CreateAnswer::judge(asked, known) {
+        CreateAnswer::Created => Ok(None),
+        CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
+        CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
+    }
+}
+
+/// Whether this node can sign for a submitter. One that takes only what others have signed for it
+/// is not the place to ask if another node serves it, too.
+fn check_key(context: &Context, submitter: Submitter) -> Result<(), CreateError> {
+    if context.has_key(submitter) {
+        return Ok(());
+    }
+    let placement = &context.placement;
+    let may_be_elsewhere = placement.serves(submitter) && placement.is_served_elsewhere(submitter);
+    Err(match may_be_elsewhere {
+        true => Unserved::NotOwner(None).into(),
+        false => Unserved::UnknownSubmitter.into(),
+    })
+}
+
+/// Fills in what the caller left open.
+async fn fill_in(
+    context: &Context,
+    submitter: Submitter,
+    mut intent: Intent,
+) -> Result<Intent, CreateError> {
+    if intent.gas.is_some() {
+        return Ok(intent);
+    }
+    let call = Call {
+        from: submitter.address,
+        to: intent.to,
+        value: Wei(intent.value),
+        data: intent.data.clone(),
+    };
+    let estimate = estimated_gas(context.chain.estimate_call(&call).await?)?;
+    let price = GasPrice::default();
+    let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
+    let demand = PricedTx::of(&intent, unpriced);
+    let (limits, of_tx) = (context.chain.limits(), context.tx_limits());
+    intent.gas = Some(gas_for_estimate(estimate, &demand, &limits, &of_tx)?);
+    Ok(intent)
+}
+
+/// Gives a create to the submitter's worker, which is started if there is none.
+#[expect(clippy::result_large_err, reason = "what is not taken comes back")]
+fn enqueue(
+    engine: &Engine,
+    submitter: Submitter,
+    mut create: CreateJob,
+) -> Result<(), CreateError> {
+    // A worker that just ended is replaced once.
+    for _ in 0..2 {
+        match engine.offer(submitter, |worker| worker.creates.try_send(create)) {
+            Some(Ok(())) => return Ok(()),
+            Some(Err(mpsc::error::TrySendError::Full(_))) => return Err(Unserved::Busy.into()),
+            Some(Err(mpsc::error::TrySendError::Closed(back))) => create = back,
+            None => return Err(Unserved::NotOwner(None).into()),
+        }
+    }
+    Err(Unserved::unavailable("the worker stopped").into())
 }
 
 /// A create that was looked up and filled in. Nothing of it is written yet.
@@ -307,7 +307,7 @@ pub enum PreparedCreate {
     New(Box<NewCreate>),
 }
 
-/// What the submitter's worker is given.
+/// A new create for the submitter's worker.
 #[derive(Debug)]
 pub struct NewCreate {
     submitter: Submitter,

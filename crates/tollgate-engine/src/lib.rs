@@ -20,13 +20,12 @@
 //! store.
 
 mod act;
-mod alerts;
 mod committer;
 mod context;
 mod create;
+mod default_ports;
 mod engine;
 mod errors;
-mod ids;
 mod intake;
 mod keeper;
 mod lookup;
@@ -42,14 +41,15 @@ mod view;
 mod watch;
 mod worker;
 
-pub use act::{ActError, Acted, Action, Fill, Filled, ModeChanged, PauseOutcome, Reconciled};
-pub use alerts::LoggedAlerts;
+pub use act::{
+    ActError, Acted, Action, Fill, Filled, ModeChanged, Operator, PauseOutcome, Reconciled,
+};
 pub use create::{CreateError, Created, SignedIntent, Simulated};
+pub use default_ports::{LoggedAlerts, RandomIds};
 pub use engine::{Engine, EnginePorts};
 pub use errors::{Cause, Unserved};
-pub use ids::RandomIds;
 pub use intake::{NewCreate, PendingCreate, PreparedCreate};
 pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use placement::{Destination, Place};
-pub use reserve::ReserveError;
+pub use reserve::{Reservations, ReserveError};
 pub use view::{ChainView, Standing};

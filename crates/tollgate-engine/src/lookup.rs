@@ -22,7 +22,7 @@ const REREAD_WITHIN: Duration = Duration::from_secs(1);
 const READ_MAX: usize = 500;
 
 /// A request and where its transaction is reported.
-struct Job {
+struct RequestJob {
     request: (Submitter, RequestId),
     reply: oneshot::Sender<Result<Option<KnownRequest>, StoreError>>,
 }
@@ -30,7 +30,7 @@ struct Job {
 /// Looks requests up in the store, many in one read.
 #[derive(Clone)]
 pub(crate) struct RequestLookup {
-    jobs: mpsc::Sender<Job>,
+    jobs: mpsc::Sender<RequestJob>,
 }
 
 impl RequestLookup {
@@ -53,7 +53,7 @@ impl RequestLookup {
     ) -> Result<Option<KnownRequest>, StoreError> {
         let stopped = || StoreError::Unavailable("the request lookup has stopped".into());
         let (reply, found) = oneshot::channel();
-        let job = Job { request: (submitter, request_id), reply };
+        let job = RequestJob { request: (submitter, request_id), reply };
         self.jobs.send(job).await.map_err(|_| stopped())?;
         found.await.map_err(|_| stopped())?
     }
@@ -72,7 +72,7 @@ where
     }
 }
 
-async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<Job>>>) {
+async fn run(store: Arc<dyn Store>, inbox: Arc<Mutex<mpsc::Receiver<RequestJob>>>) {
     let mut inbox = inbox.lock().await;
     let mut jobs = Vec::new();
     while inbox.recv_many(&mut jobs, READ_MAX).await > 0 {

@@ -3,6 +3,7 @@
 //! Posting never waits, so that a slow worker delays nobody else (I14). There are at most a few events for
 //! each open attempt, and open attempts are bounded by the window (I13).
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
@@ -23,7 +24,7 @@ pub(crate) enum WorkerEvent {
     BlockLeft { number: u64, hash: B256 },
     /// A node answered to a send.
     Answered(SendOutcome),
-    /// What is in slots that the chain has used was looked for.
+    /// A search of slots that the chain has used has ended.
     Searched(Vec<SlotFindings>),
     /// Transactions were looked for by their hashes.
     LookedUp { number: u64, found: Vec<LookupFindings> },
@@ -31,43 +32,40 @@ pub(crate) enum WorkerEvent {
     Decided(Box<PolicyAnswer>),
     /// This lease was not renewed. A worker that holds a newer one by then has not lost that.
     LeaseLost(Lease),
-    /// The node stops: finish and let go.
-    Stop,
 }
 
-/// What came of one send.
+/// The outcome of one send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SendOutcome {
     pub(crate) tx_id: TxId,
-    /// What was sent.
     pub(crate) raw: Bytes,
     pub(crate) answer: SendAnswer,
     /// An earlier try with the same bytes had no clear answer.
     pub(crate) doubted: bool,
 }
 
-/// What was found of one slot that the chain has used.
+/// The findings about one slot that the chain has used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct SlotFindings {
     pub(crate) nonce: Nonce,
     /// The attempts that were looked for, first to last.
     pub(crate) attempts: Vec<TxHash>,
-    /// What each endpoint says of the receipt of each attempt.
+    /// The answer of each endpoint about the receipt of each attempt.
     pub(crate) looked: Vec<Vec<ReceiptLookup>>,
     pub(crate) receipt: Option<TxReceipt>,
     /// The transaction that a block shows in the slot.
     pub(crate) seen: Option<Occupant>,
-    /// Why none was seen, for people.
+    /// The reason why none was seen, for people.
     pub(crate) problem: Option<String>,
 }
 
-/// What was found of one transaction by its hashes.
+/// The findings about one transaction by its hashes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LookupFindings {
     pub(crate) tx_id: TxId,
     /// The attempts that were looked for, first to last.
     pub(crate) attempts: Vec<TxHash>,
-    /// How many answers to sends had been received when the lookup began.
+    /// The number of answers to sends when the lookup began.
     pub(crate) answers: u64,
     pub(crate) receipts: Vec<TxReceipt>,
     /// Each question for a receipt was answered.
@@ -76,7 +74,7 @@ pub(crate) struct LookupFindings {
     pub(crate) is_pending: bool,
 }
 
-/// What came of a question to a policy.
+/// The answer of a policy to a question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct PolicyAnswer {
     pub(crate) question: PolicyQuestion,
@@ -102,6 +100,7 @@ pub(crate) struct Mailbox {
 #[derive(Default)]
 struct Inner {
     events: Mutex<Vec<WorkerEvent>>,
+    is_stop_requested: AtomicBool,
     changed: Notify,
 }
 
@@ -109,6 +108,17 @@ impl Mailbox {
     pub(crate) fn post(&self, events: impl IntoIterator<Item = WorkerEvent>) {
         self.inner.events.lock().unwrap_or_else(PoisonError::into_inner).extend(events);
         self.inner.changed.notify_one();
+    }
+
+    /// Asks the worker to stop and to release its lease. Not an event, because events are lost when a worker
+    /// restarts, and whoever stops the node waits for the worker.
+    pub(crate) fn request_stop(&self) {
+        self.inner.is_stop_requested.store(true, Ordering::Release);
+        self.inner.changed.notify_one();
+    }
+
+    pub(crate) fn is_stop_requested(&self) -> bool {
+        self.inner.is_stop_requested.load(Ordering::Acquire)
     }
 
     /// Takes out all events so far, in the order they were posted.

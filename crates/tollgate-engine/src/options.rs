@@ -17,12 +17,12 @@ use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::StuckRules;
 
-/// How an engine runs.
+/// The settings of an engine.
 #[derive(Clone, Debug)]
 pub struct EngineOptions {
     /// Leases.
     pub lease: LeaseTerms,
-    /// How long a lease is kept for a submitter without work.
+    /// The time after which the lease of a submitter without work is released.
     pub lease_idle: Duration,
     /// Operations in one database transaction (`writer.batch_max`).
     pub batch_max: usize,
@@ -43,9 +43,9 @@ pub struct EngineOptions {
     pub resubmit: ResubmitRules,
     /// When the stuck policy is asked.
     pub stuck: StuckThresholds,
-    /// What becomes of rejected slots, and of holes (`stuck.rejected_slot`).
+    /// The policy for rejected slots and for holes (`stuck.rejected_slot`).
     pub rejected_slot: RejectedSlot,
-    /// How often chain count, cursor and open slots are compared (`reconcile.interval`).
+    /// The time between two comparisons of chain count, cursor and open slots (`reconcile.interval`).
     pub reconcile_interval: Duration,
     /// Whole blocks that are read at a time to find what is in a used slot, where an endpoint has no
     /// old states (`grey_zone.lookback_blocks`).
@@ -55,7 +55,7 @@ pub struct EngineOptions {
     pub diagnose: Option<Duration>,
     /// Nonces for callers that send by themselves; `None` if there are none.
     pub reservations: Option<ReservationLimits>,
-    /// What no transaction may offer (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
+    /// The caps on offers (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
     pub fee_caps: FeeCaps,
     /// What the chain allows one transaction (`chain.max_tx_gas`, `chain.max_initcode_bytes`,
     /// `chain.max_tx_bytes`).
@@ -78,11 +78,11 @@ impl EngineOptions {
 /// Bounds on what callers may reserve (I13).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReservationLimits {
-    /// How long a caller may keep a nonce if it does not say (`reservations.hold`).
+    /// The hold time if the caller names none (`reservations.hold`).
     pub hold: Duration,
-    /// How long it may keep one at most (`reservations.hold_max`).
+    /// The longest hold time (`reservations.hold_max`).
     pub hold_max: Duration,
-    /// How many may be out at once for one submitter (`reservations.max_outstanding`).
+    /// The maximum number of reserved nonces of one submitter (`reservations.max_outstanding`).
     pub outstanding_max: u32,
 }
 
@@ -96,12 +96,12 @@ impl Default for ReservationLimits {
     }
 }
 
-/// Who decides where there is a choice.
+/// The policies for stuck transactions and for prices.
 #[derive(Clone)]
 pub struct Policies {
-    /// What is done about a transaction that is stuck.
+    /// The policy for stuck transactions.
     pub stuck: Arc<dyn StuckPolicy>,
-    /// What a transaction may pay.
+    /// The policy for fee bumps.
     pub bump: Arc<dyn BumpPolicy>,
 }
 

@@ -1,9 +1,8 @@
-//! Where a submitter's work belongs, as this node sees it: who is alive, whom they serve, who owns, who
-//! should.
+//! Finds the node that a submitter's work belongs to.
 //!
-//! Owns a copy of the list of nodes of its own chain, who alone are peers, with the accounts that they
-//! serve, and some short memories, all of which may be wrong or lost: they affect latency, never
-//! correctness. The lease alone says who may write (I1).
+//! Owns a copy of the list of live nodes of its own chain with the accounts that they serve, and caches of
+//! owners and of recent handovers. All of it may be wrong or lost: it affects latency, never correctness. The
+//! lease alone decides who may write (I1).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,15 +18,15 @@ use tracing::debug;
 use crate::context::Context;
 use crate::engine::Engine;
 
-/// How long it is believed who owns a submitter that is not this node's.
+/// The lifetime of a cached owner of a submitter.
 const OWNER_BELIEVED: Duration = Duration::from_secs(1);
-/// The pause between two submitters that are let go for another node: never more than a few per
-/// second, so that a node that comes is not flooded.
+/// The pause between two submitters that are released for another node, so that a node that joins is not
+/// flooded.
 const HAND_OVER_PAUSE: Duration = Duration::from_millis(250);
-/// Submitters that each of its memories holds (I13).
+/// Submitters in each cache (I13).
 const REMEMBERED_MAX: usize = 20_000;
 
-/// Where a request for a submitter belongs.
+/// The node that a request for a submitter belongs to.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     /// This node.
@@ -41,30 +40,30 @@ pub enum Place {
 /// Another node that is to be asked.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Destination {
-    /// Which.
+    /// Its id.
     pub node: NodeId,
-    /// Where it is reached.
+    /// Its URL.
     pub url: String,
-    /// It holds the lease. Else it is merely the one that should.
+    /// True if it holds the lease; otherwise it is only preferred.
     pub owns: bool,
 }
 
-/// What a look at the lease and the list shows.
+/// The owner of a submitter, by the lease and the list of nodes.
 #[derive(Clone)]
 enum OwnerLookup {
-    /// This node has it, should have it, or must find out by trying.
+    /// This node has it, is preferred, or must try to get the lease.
     Mine,
-    /// Another one has it, or should.
+    /// Another node has it, or is preferred.
     Anothers(Destination),
     /// Nobody has it, and nobody takes new work.
     Nobodys,
 }
 
-/// See the module.
+/// The placement of submitters, as this node sees it.
 pub(crate) struct Placement {
     me: NodeId,
     chain_id: ChainId,
-    manners: HandoverTimings,
+    timings: HandoverTimings,
     draining: AtomicBool,
     /// The accounts that this node serves.
     served: Arc<ServedSet>,
@@ -76,11 +75,11 @@ pub(crate) struct Placement {
 
 #[derive(Default)]
 struct Moves {
-    /// When a submitter was last let go.
+    /// The time of the last release of a submitter for another node.
     last: Option<Instant>,
-    /// Let go for these.
+    /// Released submitters, each with the node it was released for.
     left: BTreeMap<Submitter, (NodeId, Instant)>,
-    /// These did not take them.
+    /// Preferred nodes that did not take up a submitter.
     unwilling: BTreeMap<Submitter, (NodeId, Instant)>,
 }
 
@@ -94,7 +93,7 @@ impl Placement {
         Self {
             me,
             chain_id,
-            manners: HandoverTimings::of(terms),
+            timings: HandoverTimings::of(terms),
             draining: AtomicBool::new(false),
             served: Arc::new(served),
             nodes: Mutex::default(),
@@ -104,9 +103,9 @@ impl Placement {
         }
     }
 
-    /// Whether an owner that has been outranked for so long lets go.
+    /// True if an owner that another node outranks for so long releases the lease.
     pub(crate) fn lets_go(&self, outranked: Duration) -> bool {
-        self.manners.lets_go(outranked)
+        self.timings.lets_go(outranked)
     }
 
     fn drain(&self) {
@@ -119,7 +118,6 @@ impl Placement {
         self.draining.load(Ordering::Acquire)
     }
 
-    /// Whether this node serves a submitter.
     pub(crate) fn serves(&self, submitter: Submitter) -> bool {
         submitter.chain_id == self.chain_id && self.served.contains(submitter.address)
     }
@@ -134,7 +132,7 @@ impl Placement {
         &self,
         store: &dyn Store,
     ) -> Result<Arc<Vec<LiveNode>>, StoreError> {
-        let now = Arc::new(store.live_nodes(self.chain_id, self.manners.live_within).await?);
+        let now = Arc::new(store.live_nodes(self.chain_id, self.timings.live_within).await?);
         let unread = {
             let mut sets = lock(&self.sets);
             sets.insert(self.served.clone());
@@ -152,7 +150,7 @@ impl Placement {
         Ok(now)
     }
 
-    /// Whether a node of the list serves a submitter, for all that is known.
+    /// True unless a node is known not to serve a submitter.
     fn may_serve(&self, node: &LiveNode, submitter: Submitter) -> bool {
         if node.node == self.me {
             return self.serves(submitter);
@@ -168,7 +166,7 @@ impl Placement {
         lock(&self.sets).is_served(submitter, node)
     }
 
-    /// Whether another node says of itself that it serves a submitter.
+    /// True if another node publishes that it serves a submitter.
     pub(crate) fn is_served_elsewhere(&self, submitter: Submitter) -> bool {
         let (nodes, sets) = (self.nodes(), lock(&self.sets));
         let says_so = |node: &LiveNode| sets.is_served(submitter, node) == Some(true);
@@ -176,7 +174,7 @@ impl Placement {
             && nodes.iter().any(|node| node.node != self.me && says_so(node))
     }
 
-    /// Whether no node that takes work serves a submitter, by a list that this node is on itself.
+    /// True if no node that takes work serves a submitter. False while this node is not on the list itself.
     pub(crate) fn is_unserved(&self, submitter: Submitter) -> bool {
         let nodes = self.nodes();
         let takes = |node: &LiveNode| !node.draining && self.may_serve(node, submitter);
@@ -191,7 +189,6 @@ impl Placement {
         lock(&self.nodes).iter().any(|listed| listed.node == *node)
     }
 
-    /// Nothing to forward, nobody to hand over to.
     fn is_alone(&self) -> bool {
         lock(&self.nodes).iter().all(|node| node.node == self.me)
     }
@@ -213,7 +210,7 @@ impl Placement {
         let nodes = self.nodes();
         let mut moves = lock(&self.moves);
         let unwilling = match moves.unwilling.get(&submitter) {
-            Some((_, since)) if since.elapsed() > self.manners.unwilling_for => {
+            Some((_, since)) if since.elapsed() > self.timings.unwilling_for => {
                 moves.unwilling.remove(&submitter);
                 None
             }
@@ -252,7 +249,7 @@ impl Placement {
             return false;
         }
         moves.last = Some(now);
-        let kept = self.manners.grace;
+        let kept = self.timings.grace;
         bound(&mut moves.left, |(_, at)| now - *at < kept);
         moves.left.insert(submitter, (to, now));
         true
@@ -262,7 +259,7 @@ impl Placement {
     /// now would be thrashing.
     pub(crate) fn is_left_to_another(&self, submitter: Submitter) -> bool {
         let left = lock(&self.moves).left.get(&submitter).cloned();
-        left.is_some_and(|(to, at)| at.elapsed() < self.manners.grace && self.is_listed(&to))
+        left.is_some_and(|(to, at)| at.elapsed() < self.timings.grace && self.is_listed(&to))
     }
 
     /// Whether this node follows work without a key that has had no owner for so long: no node that
@@ -270,7 +267,7 @@ impl Placement {
     pub(crate) fn follows(&self, submitter: Submitter, orphaned: Duration) -> bool {
         let preferred = || self.preferred_among(submitter, |_| true).map(|node| node.node);
         self.is_unserved(submitter)
-            && self.manners.follows(&self.me, preferred().as_ref(), orphaned)
+            && self.timings.follows(&self.me, preferred().as_ref(), orphaned)
     }
 
     /// Whether this node takes up work that has had no owner for so long. A preferred node that let
@@ -278,16 +275,16 @@ impl Placement {
     /// over for a while.
     pub(crate) fn adopts(&self, submitter: Submitter, orphaned: Duration) -> bool {
         let preferred = self.preferred(submitter).map(|node| node.node);
-        let adopts = self.manners.adopts(&self.me, preferred.as_ref(), orphaned);
+        let adopts = self.timings.adopts(&self.me, preferred.as_ref(), orphaned);
         if let Some(other) = preferred.filter(|node| adopts && *node != self.me) {
             let (mut moves, now) = (lock(&self.moves), Instant::now());
-            bound(&mut moves.unwilling, |(_, at)| now - *at < self.manners.unwilling_for);
+            bound(&mut moves.unwilling, |(_, at)| now - *at < self.timings.unwilling_for);
             moves.unwilling.insert(submitter, (other, now));
         }
         adopts
     }
 
-    /// Who owns a submitter that this node does not work for, or who should.
+    /// Finds the owner of a submitter that this node does not work for, or else the preferred node.
     async fn look_up(
         &self,
         submitter: Submitter,
@@ -334,7 +331,7 @@ impl Placement {
         }
     }
 
-    /// Whether an owner does not serve its submitter and is about to let go for a node that does.
+    /// True if an owner does not serve its submitter and will release it for a node that does.
     fn merely_follows(
         &self,
         submitter: Submitter,
@@ -348,13 +345,13 @@ impl Placement {
 }
 
 impl Engine {
-    /// Where a request for a submitter belongs.
+    /// The node that a request for a submitter belongs to.
     pub async fn place(&self, submitter: Submitter) -> Result<Place, StoreError> {
         let placement = &self.context.placement;
         let draining = placement.is_draining();
         // What is merely followed here belongs to a node that serves it, if there is one.
         let is_ours = || {
-            self.works_for(submitter)
+            self.workers.works_for(submitter)
                 && (self.serves(submitter) || placement.better_owner(submitter).is_none())
         };
         if !draining && (placement.is_alone() || is_ours()) {
@@ -380,12 +377,12 @@ impl Engine {
         lock(&self.context.placement.owners).remove(&submitter);
     }
 
-    /// Whether no other node is alive.
+    /// True if no other node is alive.
     pub fn is_alone(&self) -> bool {
         self.context.placement.is_alone()
     }
 
-    /// Whether another node that takes new work is alive, by the list as it is now.
+    /// Reads the list of nodes; true if another node that takes new work is alive.
     pub async fn has_peer(&self) -> bool {
         let Context { placement, store, .. } = self.context.as_ref();
         // A list that can't be read is as it was.
@@ -393,12 +390,12 @@ impl Engine {
         placement.has_peer()
     }
 
-    /// Whether a node is alive, as far as this one knows.
+    /// True if a node is on the list of live nodes.
     pub fn is_live(&self, node: &NodeId) -> bool {
         self.context.placement.is_listed(node)
     }
 
-    /// Where this node is reached, if the others know.
+    /// The URL that this node has published.
     pub fn own_url(&self) -> Option<Text<500>> {
         let placement = &self.context.placement;
         let nodes = lock(&placement.nodes);
@@ -411,7 +408,7 @@ impl Engine {
         self.context.placement.drain();
     }
 
-    /// Whether it takes up no submitter any more.
+    /// True if it takes up no submitter any more.
     pub fn is_draining(&self) -> bool {
         self.context.placement.is_draining()
     }

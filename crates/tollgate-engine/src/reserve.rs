@@ -1,7 +1,7 @@
 //! Nonces for callers that send by themselves: what they ask, and what they are answered.
 //!
 //! The same lease, cursor and fence as everything else; the submitter's worker carries it out
-//! (`worker/reserve.rs`). Off unless [`EngineOptions::reservations`](crate::EngineOptions) says
+//! (`worker/commands/reservations.rs`). Off unless [`EngineOptions::reservations`](crate::EngineOptions) says
 //! otherwise. What is out can be answered for even then, so that switching it off strands nobody.
 
 use std::time::Duration;
@@ -16,7 +16,6 @@ use crate::engine::Engine;
 use crate::errors::Unserved;
 use crate::worker::{Command, Reply};
 
-/// What a caller asks of a worker.
 pub(crate) enum ReservationAsk {
     Reserve { hold: Duration, outstanding_max: u32 },
     Used { nonce: Nonce, owner_token: Uuid, tx_hash: TxHash },
@@ -68,30 +67,41 @@ pub enum ReserveError {
     Unserved(#[from] Unserved),
 }
 
+/// The reservations of an engine's submitters ([`Engine::reservations`]).
+#[derive(Clone, Copy)]
+pub struct Reservations<'a>(&'a Engine);
+
 impl Engine {
-    /// Gives a nonce into a caller's hands: the lowest that came back, else the cursor's. Durable
-    /// when this returns. If the caller says nothing in time, it comes back by itself.
+    /// Nonces for callers that send by themselves.
+    pub const fn reservations(&self) -> Reservations<'_> {
+        Reservations(self)
+    }
+}
+
+impl Reservations<'_> {
+    /// Reserves a nonce for a caller: the lowest recyclable one, else the cursor's. Durable when this returns.
+    /// If the caller reports nothing in time, the nonce becomes recyclable.
     pub async fn reserve(
-        &self,
+        self,
         of: Submitter,
         hold: Option<Duration>,
     ) -> Result<Reservation, ReserveError> {
-        let limits = self.context.options.reservations.ok_or(ReserveError::Disabled)?;
+        let limits = self.0.context.options.reservations.ok_or(ReserveError::Disabled)?;
         let hold = hold.unwrap_or(limits.hold);
         if hold < Duration::from_millis(1) || hold > limits.hold_max {
             return Err(ReserveError::HoldOutOfRange { max: limits.hold_max });
         }
-        if !self.serves(of) {
+        if !self.0.serves(of) {
             return Err(Unserved::UnknownSubmitter.into());
         }
         let outstanding_max = limits.outstanding_max;
         self.ask(of, ReservationAsk::Reserve { hold, outstanding_max }).await
     }
 
-    /// A caller uses its nonce: said before it sends, so that nobody else gets it whatever happens
-    /// next (I3, I5). Can be said again.
-    pub async fn reservation_used(
-        &self,
+    /// A caller uses its nonce. Reported before it sends, so that no other transaction gets the nonce (I3, I5).
+    /// The report may be repeated.
+    pub async fn used(
+        self,
         of: Submitter,
         nonce: Nonce,
         owner_token: Uuid,
@@ -100,9 +110,9 @@ impl Engine {
         self.ask(of, ReservationAsk::Used { nonce, owner_token, tx_hash }).await
     }
 
-    /// A caller did not use its nonce, and will not.
-    pub async fn reservation_recyclable(
-        &self,
+    /// A caller has not used its nonce, and will not.
+    pub async fn recyclable(
+        self,
         of: Submitter,
         nonce: Nonce,
         owner_token: Uuid,
@@ -111,17 +121,17 @@ impl Engine {
         self.ask(of, ReservationAsk::Recyclable { nonce, owner_token, reason }).await
     }
 
-    /// A page of the nonces that callers hold or that came back, lowest first.
-    pub async fn reservations(
-        &self,
+    /// A page of the reserved and recyclable nonces, lowest first.
+    pub async fn list(
+        self,
         of: Submitter,
         after: Option<Nonce>,
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError> {
-        self.context.store.reservations(of, after, page).await
+        self.0.context.store.reservations(of, after, page).await
     }
 
-    async fn ask(&self, of: Submitter, ask: ReservationAsk) -> Result<Reservation, ReserveError> {
-        self.command(of, |reply| Command::Reservation(ReservationCommand { ask, reply })).await
+    async fn ask(self, of: Submitter, ask: ReservationAsk) -> Result<Reservation, ReserveError> {
+        self.0.command(of, |reply| Command::Reservation(ReservationCommand { ask, reply })).await
     }
 }

@@ -19,9 +19,9 @@ use crate::context::Context;
 use crate::mailbox::{Mailbox, SendOutcome, WorkerEvent};
 use crate::supervisor::supervise;
 
-/// How many are handed over at once.
+/// Transactions in one call (I13).
 const BATCH_MAX: usize = 100;
-/// How often what a node could not answer is tried again before the worker decides.
+/// Tries of a send without a clear answer, before the worker decides.
 const TRIES_MAX: u32 = 4;
 /// The pause before the second try; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -61,7 +61,6 @@ impl Sender {
         Self { jobs, under_way }
     }
 
-    /// Whether everything that was given has its answer.
     pub(crate) fn is_idle(&self) -> bool {
         self.under_way.load(Ordering::Acquire) == 0
     }
@@ -74,9 +73,14 @@ impl Sender {
     }
 }
 
-type Inbox = Arc<Mutex<mpsc::UnboundedReceiver<SendJob>>>;
+type SendQueue = Arc<Mutex<mpsc::UnboundedReceiver<SendJob>>>;
 
-async fn run(context: Arc<Context>, mailbox: Mailbox, inbox: Inbox, under_way: Arc<AtomicUsize>) {
+async fn run(
+    context: Arc<Context>,
+    mailbox: Mailbox,
+    inbox: SendQueue,
+    under_way: Arc<AtomicUsize>,
+) {
     let mut inbox = inbox.lock().await;
     let mut jobs = Vec::new();
     loop {

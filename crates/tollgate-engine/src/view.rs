@@ -28,13 +28,13 @@ pub struct ChainView {
 /// The status of a block by a view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Standing {
-    /// It is in the canonical chain.
+    /// The block is in the canonical chain.
     Canonical,
     /// Another block is in its place, or it was in this view and left it.
     Orphaned,
-    /// It is above the view's head: nothing is known yet.
+    /// The block is above the view's head: nothing is known yet.
     Ahead,
-    /// It is below the view: nothing is known.
+    /// The block is below the view: nothing is known.
     Older,
 }
 
@@ -70,7 +70,7 @@ impl ChainView {
         }
     }
 
-    /// Whether a canonical block is consistent with the view: the view holds it, or lies above it.
+    /// True if a canonical block is consistent with the view: the view holds it, or lies above it.
     pub(crate) fn is_below_or_holds(&self, block: BlockRef) -> bool {
         match self.blocks.front() {
             Some(first) if block.number >= first.number => {

@@ -50,7 +50,6 @@ impl<T> ValueSender<T> {
         self.cell.changed.notify_waiters();
     }
 
-    /// Whether no receiver is left.
     pub(crate) fn is_closed(&self) -> bool {
         self.receivers.strong_count() == 0
     }

@@ -14,14 +14,13 @@ mod in_flight;
 mod intake;
 mod journal;
 mod ownership_transfer;
-mod recovery;
 mod session;
 mod state;
 mod upkeep;
 
 use std::collections::HashSet;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
@@ -33,6 +32,7 @@ use tollgate_model::{IllegalMove, Submitter};
 use tracing::{info, warn};
 
 use crate::context::Context;
+use crate::engine::Workers;
 use crate::errors::{Cause, Unserved};
 use crate::mailbox::{Mailbox, WorkerEvent};
 use crate::view::ChainView;
@@ -46,12 +46,12 @@ use ownership_transfer::OwnershipTransfer;
 use session::Session;
 use upkeep::Upkeep;
 
-/// How often a worker looks for what slipped by.
+/// The time between two rounds of upkeep.
 const TICK: Duration = Duration::from_millis(500);
 /// The pause before a worker that failed starts again.
 const RESTART_PAUSE: Duration = Duration::from_millis(300);
 
-/// What callers and operators ask of a worker.
+/// The queues of creates and commands of a worker.
 pub(crate) struct Inbox {
     pub(crate) creates: mpsc::Receiver<CreateJob>,
     pub(crate) commands: mpsc::Receiver<Command>,
@@ -68,24 +68,35 @@ impl Inbox {
         }
     }
 
-    /// Takes nothing more, and answers everything that waits.
-    fn close(&mut self, owner: Option<Owner>) {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.creates.is_empty() && self.commands.is_empty()
+    }
+
+    /// Takes nothing more.
+    pub(crate) fn close(&mut self) {
         self.creates.close();
         self.commands.close();
+    }
+
+    /// Takes nothing more, and answers everything that waits.
+    fn refuse_and_close(&mut self, owner: Option<Owner>) {
+        self.close();
         self.refuse_all(&Unserved::NotOwner(owner));
     }
 }
 
-/// Why a worker stops working from what it knows.
+/// The reason why a worker ends a session.
 #[derive(Debug)]
 enum Stop {
     /// The lease is gone (I2).
     Fenced,
     /// Another node has the lease.
     NotOwner(Owner),
-    /// What it knows may be wrong: read everything again.
+    /// The state in memory may be wrong: read everything again.
     Restart(Cause),
-    /// There is nothing to do, or the node stops.
+    /// There has been nothing to do for `lease_idle`.
+    Idle,
+    /// The node stops, or the submitter goes to another node.
     Done,
 }
 
@@ -94,13 +105,13 @@ impl Stop {
         Self::Restart(Cause::Other(why.into()))
     }
 
-    /// What callers are told whose requests were not begun.
+    /// The answer to requests that were not begun.
     fn answer(&self) -> Unserved {
         match self {
             Self::Fenced => Unserved::NotOwner(None),
             Self::NotOwner(owner) => Unserved::NotOwner(Some(owner.clone())),
             Self::Restart(why) => Unserved::Unavailable(why.clone()),
-            Self::Done => Unserved::unavailable("the node stops"),
+            Self::Idle | Self::Done => Unserved::unavailable("the node stops"),
         }
     }
 }
@@ -128,7 +139,7 @@ macro_rules! restart_for {
 
 restart_for!(InvalidValue, IllegalMove, ChainUnavailable);
 
-/// What a worker knows over its restarts, because the store does not have it.
+/// State that outlives a restart of the worker and is not in the store.
 struct Retained {
     /// The same alert is not raised again after each restart.
     alarm: Alarm,
@@ -139,6 +150,7 @@ struct Retained {
 #[derive(Clone)]
 pub(crate) struct Worker {
     pub(crate) context: Arc<Context>,
+    pub(crate) workers: Weak<Workers>,
     pub(crate) submitter: Submitter,
     pub(crate) inbox: Arc<Mutex<Inbox>>,
     pub(crate) mailbox: Mailbox,
@@ -174,7 +186,7 @@ impl Worker {
                 }
                 Stop::Fenced => {
                     warn_fenced(submitter);
-                    return inbox.close(None);
+                    return inbox.refuse_and_close(None);
                 }
                 Stop::NotOwner(owner) => {
                     // The lease was lost while the store could not be asked, for instance because
@@ -182,9 +194,16 @@ impl Worker {
                     if has_owned {
                         warn_fenced(submitter);
                     }
-                    return inbox.close(Some(owner));
+                    return inbox.refuse_and_close(Some(owner));
                 }
-                Stop::Done => return inbox.close(None),
+                Stop::Idle => {
+                    // What came while the lease was released is served under a new one.
+                    let workers = self.workers.upgrade();
+                    if workers.is_none_or(|workers| workers.retire(submitter, &mut inbox)) {
+                        return;
+                    }
+                }
+                Stop::Done => return inbox.refuse_and_close(None),
             }
         }
     }
@@ -222,7 +241,7 @@ struct OwnedWorker {
     commands: Commands,
     transfer: OwnershipTransfer,
     busy_at: Instant,
-    /// It has loaded the open work, and takes more.
+    /// True once the open work is loaded.
     has_begun: bool,
 }
 
@@ -248,6 +267,9 @@ impl OwnedWorker {
     }
 
     async fn work_on(&mut self, inbox: &mut Inbox) -> Result<Infallible, Stop> {
+        if self.session.mailbox.is_stop_requested() {
+            return Err(Stop::Done);
+        }
         self.recover().await?;
         self.has_begun = true;
         let mut view = self.session.context.view.clone();
@@ -277,7 +299,6 @@ impl OwnedWorker {
             if events.contains(&WorkerEvent::LeaseLost(self.session.lease)) {
                 return Err(Stop::Fenced);
             }
-            let stops = events.contains(&WorkerEvent::Stop);
             self.take_events(events, &view.latest()).await?;
             self.upkeep.tend_pool(&mut self.session).await?;
             for command in commands.drain(..) {
@@ -289,8 +310,11 @@ impl OwnedWorker {
             }
             self.intake.accept(&mut self.session, std::mem::take(&mut creates)).await?;
             self.upkeep.note_head(&mut self.session);
-            if stops || self.is_idle() || self.lets_go(inbox) {
+            if self.session.mailbox.is_stop_requested() || self.lets_go(inbox) {
                 return Err(Stop::Done);
+            }
+            if self.is_idle() && inbox.is_empty() {
+                return Err(Stop::Idle);
             }
         }
     }
@@ -298,7 +322,7 @@ impl OwnedWorker {
     /// Everything that was loaded is looked for beside this, and then sent again where the rules send it by
     /// themselves.
     async fn recover(&mut self) -> Result<(), Stop> {
-        recovery::load(&mut self.session).await?;
+        session::load_open_work(&mut self.session).await?;
         let view = self.session.context.view.get();
         self.take_events(Vec::new(), &view).await?;
         self.tick().await?;
@@ -333,7 +357,7 @@ impl OwnedWorker {
                 WorkerEvent::LookedUp { number, found } => looked_up.push((number, found)),
                 WorkerEvent::Answered(outcome) => answers.push(outcome),
                 WorkerEvent::Decided(decided) => decisions.push(decided),
-                WorkerEvent::LeaseLost(_) | WorkerEvent::Stop => {}
+                WorkerEvent::LeaseLost(_) => {}
             }
         }
         let session = &mut self.session;
@@ -372,11 +396,9 @@ impl OwnedWorker {
         self.busy_at.elapsed() > self.session.context.options.lease_idle
     }
 
-    /// Whether the submitter is let go for the node that should own it.
     fn lets_go(&mut self, inbox: &Inbox) -> bool {
-        let nobody_waits = inbox.creates.is_empty() && inbox.commands.is_empty();
         let is_quiet =
-            nobody_waits && self.session.is_sender_idle() && !self.commands.is_policy_asked();
+            inbox.is_empty() && self.session.is_sender_idle() && !self.commands.is_policy_asked();
         self.transfer.is_due(&self.session, is_quiet)
     }
 }

@@ -8,6 +8,7 @@ mod blocks;
 mod config;
 mod corroboration;
 mod counts;
+mod disagreements;
 mod estimate;
 mod fees;
 mod finality_tags;
@@ -61,7 +62,8 @@ pub struct EvmChain {
     marks: counts::HighWaterMarks,
     scans: occupants::BlockScans,
     finality_tags: finality_tags::FinalityTags,
-    past_counts: past_counts::PastCountSource,
+    past_counts: corroboration::ChainSource,
+    receipt_searches: corroboration::ChainSource,
     fees: fees::FeeCache,
     /// The number of transactions in the blocks that were read last.
     sizes: Mutex<VecDeque<(B256, usize)>>,
@@ -125,7 +127,8 @@ impl EvmChain {
             marks: counts::HighWaterMarks::default(),
             scans: occupants::BlockScans::default(),
             finality_tags: finality_tags::FinalityTags::default(),
-            past_counts: past_counts::PastCountSource::default(),
+            past_counts: corroboration::ChainSource::default(),
+            receipt_searches: corroboration::ChainSource::default(),
             fees: fees::FeeCache::default(),
             sizes: Mutex::default(),
             _watchers: watchers,
@@ -164,7 +167,7 @@ impl EvmChain {
         }
     }
 
-    /// Whether any endpoint has reported its head lately.
+    /// Returns whether any endpoint has reported its head lately.
     fn is_seen(&self) -> bool {
         let (config, now) = (&self.router.config, Instant::now());
         let lately =
@@ -346,7 +349,7 @@ impl Chain for EvmChain {
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
-        search::search(&self.router, of, nonce, attempts).await
+        search::search(&self.router, &self.receipt_searches, of, nonce, attempts).await
     }
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {

@@ -120,7 +120,7 @@ impl Endpoint {
         Self { name: format!("{}#{place}", self.name), ..self }
     }
 
-    /// Whether it is for reads, for sends or for both.
+    /// Returns whether it is for reads, for sends or for both.
     pub const fn role(&self) -> Role {
         self.config.role
     }
@@ -212,7 +212,7 @@ impl Endpoint {
         Ok(answers?.into_iter().map(|answer| answer.map(read)).collect())
     }
 
-    /// Whether a batch is worth trying: over HTTP, unless the node has refused one.
+    /// Returns whether a batch is worth trying: over HTTP, unless the node has refused one.
     pub(crate) fn may_batch(&self, now: Instant) -> bool {
         matches!(self.transport, Transport::Http(_))
             && self.capabilities.may_have(Capability::Batch, now)

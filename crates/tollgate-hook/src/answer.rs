@@ -90,7 +90,7 @@ fn call(payload: &RawValue) -> Result<NewCall, String> {
     payload.read().map_err(unquoted)
 }
 
-/// What is wrong, without the value: the audit trail keeps nothing that a hook was not meant to say.
+/// The problem without the value: the audit trail keeps nothing that a hook was not meant to say.
 fn unquoted(invalid: Invalid) -> String {
     let Invalid { code, field, what, .. } = invalid;
     if code == ErrorCode::InvalidAddress {

@@ -147,7 +147,6 @@ fn judge(posted: &HttpResponse) -> TryOutcome {
     }
 }
 
-/// Whether a status means a temporary failure.
 const fn is_temporary(status: u16) -> bool {
     status == 429 || status >= 500
 }

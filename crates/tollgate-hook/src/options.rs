@@ -17,15 +17,15 @@ const PAUSE_MAX: Duration = Duration::from_secs(2);
 pub struct HookOptions {
     /// Its URL. Never shown: the path may hold a key of the receiver.
     pub(crate) uri: Uri,
-    /// What questions are signed with.
+    /// Signs the questions.
     pub(crate) secret: HookSecret,
-    /// How long one try may take (`stuck.hook.timeout`).
+    /// The longest time for one try (`stuck.hook.timeout`).
     pub(crate) timeout: Duration,
-    /// How often a question without an answer is repeated (`stuck.hook.retries`).
+    /// Tries after the first (`stuck.hook.retries`).
     pub(crate) retries: u32,
 }
 
-/// Why a hook can't be used. Holds nothing of what was given.
+/// The reason why a hook can't be used. Holds nothing of what was given.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum BadHook {
     /// Not a URL that can be posted to.
@@ -60,7 +60,7 @@ impl HookOptions {
         Self { timeout, retries, ..self }
     }
 
-    /// Whether a hook can be at this URL.
+    /// Checks the URL of a hook.
     pub fn check_url(url: &str) -> Result<Uri, BadHook> {
         let uri: Uri = url.trim().parse().map_err(|_| BadHook::Url)?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));

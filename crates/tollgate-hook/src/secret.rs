@@ -10,10 +10,10 @@ use zeroize::Zeroizing;
 
 use crate::options::BadHook;
 
-/// What a written secret starts with.
+/// The prefix of a written secret.
 const PREFIX: &str = "whsec_";
 
-/// How many bytes it may be, by the standard.
+/// The allowed lengths, by the standard.
 const BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// A shared secret. Never shown.

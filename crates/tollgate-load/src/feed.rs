@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use hyper::Method;
 use hyper::body::Bytes;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use tollgate_api::{Feed, SubmitterPage};
 use tollgate_client::Node;
 use tollgate_http::HttpResponse;
 use tollgate_model::Address;
@@ -18,29 +18,6 @@ use crate::{Error, RESPONSE_TIMEOUT};
 const PAGE: usize = 1_000;
 /// The pause after a page that is not full, so that a slow feed is not polled continuously.
 const PAUSE: Duration = Duration::from_millis(50);
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Item {
-    request_id: Option<String>,
-    state: String,
-}
-
-#[derive(Deserialize)]
-struct Page {
-    items: Vec<Item>,
-    next: u64,
-}
-
-#[derive(Deserialize)]
-struct SubmitterItem {
-    address: Address,
-}
-
-#[derive(Deserialize)]
-struct SubmitterPage {
-    items: Vec<SubmitterItem>,
-}
 
 async fn get(node: &Node, path: &str) -> Result<HttpResponse, Error> {
     Ok(node.send(Method::GET, path, Bytes::new(), RESPONSE_TIMEOUT).await?)
@@ -62,7 +39,7 @@ pub(crate) async fn submitters(node: &Node, count: u32) -> Result<Vec<Address>, 
     if page.items.len() < count as usize {
         return Err(format!("the node has {} submitters, not {count}", page.items.len()).into());
     }
-    Ok(page.items.into_iter().map(|item| item.address).collect())
+    Ok(page.items.iter().map(|item| item.address.parse()).collect::<Result<_, _>>()?)
 }
 
 /// The present end of the feed, found by bisection: few calls, however long the feed is. A cursor
@@ -80,7 +57,7 @@ pub(crate) async fn end(node: &Node) -> Result<u64, Error> {
         let response = get(node, &path).await?;
         let is_beyond = match response.status {
             409 => true,
-            200 => serde_json::from_slice::<Page>(&response.body)?.items.is_empty(),
+            200 => serde_json::from_slice::<Feed>(&response.body)?.items.is_empty(),
             status => return Err(format!("GET {path}: {status}").into()),
         };
         if is_beyond {
@@ -96,13 +73,13 @@ pub(crate) async fn follow(nodes: &[Node], plan: &Plan, run: &Run, mut after: u6
     let mut place = 0;
     loop {
         let path = format!("/api/v1/tx/completions?after={after}&limit={PAGE}&wait=10s");
-        match read::<Page>(&nodes[place], &path).await {
+        match read::<Feed>(&nodes[place], &path).await {
             Ok(page) => {
                 after = page.next;
                 for item in &page.items {
                     let number = item.request_id.as_deref().and_then(|id| plan.number_in(id));
                     if let Some(number) = number {
-                        let failed = (item.state != "CONFIRMED").then_some(item.state.as_str());
+                        let failed = (item.state != "CONFIRMED").then_some(&*item.state);
                         run.finish(number, failed);
                     }
                 }

@@ -16,10 +16,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use clap::{Args, ValueEnum};
 use tokio::time::Instant;
+use tollgate_api::parse_duration;
 use tollgate_client::{Node, connect};
 use tollgate_http::Limits;
 use tollgate_model::Address;
+use tollgate_model::ids::parse_address;
 use uuid::Uuid;
 
 use self::callers::Load;
@@ -40,40 +43,63 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Any failure of a run.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// The settings of a run.
+/// The settings of a run, which are the flags of `tollgate bench`.
+#[derive(Args)]
 pub struct Options {
-    /// The nodes; each submitter's intents go to its owner.
-    pub urls: Vec<String>,
-    /// The submitters to load; if empty, the first `submitter_count` of the first node.
-    pub submitters: Vec<Address>,
-    /// The number of submitters if none is named.
-    pub submitter_count: u32,
-    /// The number of intents.
+    /// A node; may be repeated. Each submitter's intents go to its owner.
+    #[arg(
+        long,
+        visible_alias = "nodes",
+        default_value = "http://127.0.0.1:8550",
+        value_delimiter = ','
+    )]
+    pub url: Vec<String>,
+    /// A submitter to load; may be repeated.
+    #[arg(long, value_delimiter = ',', value_parser = address, conflicts_with = "submitters")]
+    pub submitter: Vec<Address>,
+    /// The number of the node's submitters to load if none is named.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub submitters: u32,
+    /// The number of intents; 1000 if no duration is given either.
+    #[arg(long, value_parser = clap::value_parser!(u64).range(1..=COUNT_MAX))]
     pub count: Option<u64>,
     /// The time during which new intents are created.
+    #[arg(long, value_parser = duration)]
     pub duration: Option<Duration>,
-    /// The number of concurrent callers.
+    /// Concurrent callers, each of which waits for its answer before its next intent.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub concurrency: u32,
     /// Intents per call; 1 uses the single create.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub batch: u64,
     /// A node of the chain, to verify what was mined.
+    #[arg(long)]
     pub rpc_url: Option<String>,
-    /// The state that every accepted intent must reach.
+    /// The state that every accepted intent must reach before the run ends.
+    #[arg(long, value_enum, default_value = "final")]
     pub wait: Wait,
-    /// The longest time without progress.
+    /// The longest time without progress before the run gives up.
+    #[arg(long, default_value = "60s", value_parser = duration)]
     pub patience: Duration,
-    /// The gas limit of each transfer; `None` lets the node estimate it.
-    pub gas: Option<u64>,
+    /// The gas limit of each transfer.
+    #[arg(long, default_value_t = 21_000)]
+    pub gas: u64,
+    /// Send no gas limit, so that the node estimates it.
+    #[arg(long, conflicts_with = "gas")]
+    pub estimate: bool,
     /// The name of the run: the same seed gives the same request ids and values.
+    #[arg(long)]
     pub seed: Option<u64>,
     /// Sent as a bearer token.
+    #[arg(long, env = "TOLLGATE_API_KEY", hide_env_values = true)]
     pub api_key: Option<String>,
-    /// Certificates to trust in addition to the host's.
+    /// Trust the certificates of this PEM file in addition to the system's.
+    #[arg(long, env = "TOLLGATE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
 }
 
 /// The state that ends a run.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum Wait {
     /// The completion feed contains every accepted intent.
     Final,
@@ -81,6 +107,14 @@ pub enum Wait {
     Mined,
     /// Every intent has its answer. Nothing is verified.
     Accepted,
+}
+
+fn address(text: &str) -> Result<Address, String> {
+    parse_address(text).map_err(|error| error.to_string())
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "must be like 500ms, 10s, 5m or 1h".to_owned())
 }
 
 impl Wait {
@@ -112,15 +146,15 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 
 async fn measure(options: &Options) -> Result<Report, Error> {
     let nodes = Arc::new(nodes(options)?);
-    let submitters = if options.submitters.is_empty() {
-        feed::submitters(&nodes[0], options.submitter_count).await?
+    let submitters = if options.submitter.is_empty() {
+        feed::submitters(&nodes[0], options.submitters).await?
     } else {
-        options.submitters.clone()
+        options.submitter.clone()
     };
     let plan = Arc::new(Plan {
         run: options.seed.unwrap_or_else(|| Uuid::now_v7().as_u64_pair().1),
         submitters,
-        gas: options.gas,
+        gas: (!options.estimate).then_some(options.gas),
         batch: options.batch,
         count: options.count.unwrap_or(match options.duration {
             Some(_) => COUNT_MAX,
@@ -173,7 +207,7 @@ fn nodes(options: &Options) -> Result<Vec<Node>, Error> {
     };
     let http = connect(&limits, options.ca_file.as_deref())?;
     let mut nodes = Vec::new();
-    for url in &options.urls {
+    for url in &options.url {
         let node = Node::new(url, http.clone())?;
         nodes.push(match &options.api_key {
             Some(key) => node.with_api_key(key)?,

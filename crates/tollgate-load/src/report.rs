@@ -32,7 +32,7 @@ impl Environment {
         Self {
             cores: available_parallelism().map_or(0, usize::from),
             processor,
-            nodes: options.urls.len(),
+            nodes: options.url.len(),
             submitters: plan.submitters.len(),
             concurrency: options.concurrency,
             batch: plan.batch,

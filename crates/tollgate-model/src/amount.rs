@@ -31,7 +31,6 @@ impl fmt::Debug for Wei {
 pub struct GasPrice(u64);
 
 impl GasPrice {
-    /// The highest price.
     pub const MAX: Self = Self(i64::MAX as u64);
 
     /// Takes a price in wei.

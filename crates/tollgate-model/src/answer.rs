@@ -6,8 +6,6 @@
 
 mod combined;
 
-use std::fmt;
-
 pub use combined::combined;
 
 use crate::state::{Allocated, StuckReason, TxState};
@@ -52,63 +50,30 @@ pub enum AnswerClass {
     Unknown,
 }
 
+names!(AnswerClass {
+    Accepted => "accepted",
+    AlreadyKnown => "already_known",
+    NonceTooLow => "nonce_too_low",
+    NonceTooHigh => "nonce_too_high",
+    ReplacementUnderpriced => "replacement_underpriced",
+    Underpriced => "underpriced",
+    FeeTooLow => "fee_too_low",
+    FeeTooHigh => "fee_too_high",
+    InsufficientFunds => "insufficient_funds",
+    GasLimit => "gas_limit",
+    Reverted => "reverted",
+    Invalid => "invalid",
+    PoolFull => "pool_full",
+    RateLimited => "rate_limited",
+    Transient => "transient",
+    Unknown => "unknown",
+});
+
 impl AnswerClass {
-    /// All classes, in the order of the documentation.
-    pub const ALL: [Self; 16] = [
-        Self::Accepted,
-        Self::AlreadyKnown,
-        Self::NonceTooLow,
-        Self::NonceTooHigh,
-        Self::ReplacementUnderpriced,
-        Self::Underpriced,
-        Self::FeeTooLow,
-        Self::FeeTooHigh,
-        Self::InsufficientFunds,
-        Self::GasLimit,
-        Self::Reverted,
-        Self::Invalid,
-        Self::PoolFull,
-        Self::RateLimited,
-        Self::Transient,
-        Self::Unknown,
-    ];
-
-    /// The name in configuration, logs and the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Accepted => "accepted",
-            Self::AlreadyKnown => "already_known",
-            Self::NonceTooLow => "nonce_too_low",
-            Self::NonceTooHigh => "nonce_too_high",
-            Self::ReplacementUnderpriced => "replacement_underpriced",
-            Self::Underpriced => "underpriced",
-            Self::FeeTooLow => "fee_too_low",
-            Self::FeeTooHigh => "fee_too_high",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::GasLimit => "gas_limit",
-            Self::Reverted => "reverted",
-            Self::Invalid => "invalid",
-            Self::PoolFull => "pool_full",
-            Self::RateLimited => "rate_limited",
-            Self::Transient => "transient",
-            Self::Unknown => "unknown",
-        }
-    }
-
-    /// The class with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.name() == name)
-    }
-
-    /// Whether the class leads to a rejection if every endpoint agrees. These classes need the most care.
+    /// Returns whether the class leads to a rejection if every endpoint agrees. These classes need the most
+    /// care.
     pub const fn may_lead_to_rejection(self) -> bool {
         matches!(action_for(self), AnswerAction::RejectIfAllAgree)
-    }
-}
-
-impl fmt::Display for AnswerClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -137,41 +102,17 @@ pub enum AnswerAction {
     ResendSame,
 }
 
-impl AnswerAction {
-    /// All actions.
-    pub const ALL: [Self; 9] = [
-        Self::Track,
-        Self::FindReceipts,
-        Self::ResendPredecessor,
-        Self::EarlierStands,
-        Self::BumpOrHold,
-        Self::TryElsewhereOrHold,
-        Self::HoldForFunds,
-        Self::RejectIfAllAgree,
-        Self::ResendSame,
-    ];
-
-    /// The name in logs and the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Track => "track",
-            Self::FindReceipts => "find_receipts",
-            Self::ResendPredecessor => "resend_predecessor",
-            Self::EarlierStands => "earlier_stands",
-            Self::BumpOrHold => "bump_or_hold",
-            Self::TryElsewhereOrHold => "try_elsewhere_or_hold",
-            Self::HoldForFunds => "hold_for_funds",
-            Self::RejectIfAllAgree => "reject_if_all_agree",
-            Self::ResendSame => "resend_same",
-        }
-    }
-}
-
-impl fmt::Display for AnswerAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+names!(AnswerAction {
+    Track => "track",
+    FindReceipts => "find_receipts",
+    ResendPredecessor => "resend_predecessor",
+    EarlierStands => "earlier_stands",
+    BumpOrHold => "bump_or_hold",
+    TryElsewhereOrHold => "try_elsewhere_or_hold",
+    HoldForFunds => "hold_for_funds",
+    RejectIfAllAgree => "reject_if_all_agree",
+    ResendSame => "resend_same",
+});
 
 /// The action for a class of answer.
 pub const fn action_for(class: AnswerClass) -> AnswerAction {
@@ -195,7 +136,7 @@ pub const fn action_for(class: AnswerClass) -> AnswerAction {
     }
 }
 
-/// Whether a node may have the transaction after this answer: true unless the answer proves
+/// Returns whether a node may have the transaction after this answer: true unless the answer proves
 /// otherwise.
 ///
 /// An endpoint is often many nodes behind one URL, so a refusal that follows from one node's settings,
@@ -222,19 +163,51 @@ pub const fn may_be_with_a_node(class: AnswerClass) -> bool {
     }
 }
 
-/// The state-machine event of an answer for a transaction in `state` with `attempts` attempts; `None` if
-/// nothing changes. A transaction that a node has or may have never goes back because of an answer
-/// (I3, I8): `doubted` means that an earlier send of the same bytes had no clear answer.
-pub fn event_for(
-    action: AnswerAction,
-    state: TxState,
-    attempts: usize,
-    doubted: bool,
-) -> Option<TxEvent> {
-    let tracked = matches!(state, TxState::Tracking(_));
+/// The facts about a transaction for which a node's answer came.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct AnsweredTx {
+    /// Its state.
+    pub state: TxState,
+    /// The number of its attempts.
+    pub attempts: usize,
+    /// An earlier send of the same bytes had no clear answer.
+    pub doubted: bool,
+    /// The answer is the first sign that what kept the transaction waiting has ended: a node accepted it
+    /// that did not have it, or knows it after a refusal or after a hindrance that has ended.
+    pub is_news: bool,
+}
+
+impl AnsweredTx {
+    /// True if a node that has the transaction changes its state. STUCK ends only with the cause that its
+    /// reason names: a node that answers `already_known` has solved nothing.
+    const fn is_moved_by_acceptance(&self) -> bool {
+        match self.state {
+            TxState::Tracking(_) => false,
+            TxState::Stuck(StuckReason::GreyZone | StuckReason::Rejected) => true,
+            TxState::Stuck(
+                StuckReason::TimedOut
+                | StuckReason::ResubmitsExhausted
+                | StuckReason::InsufficientFunds
+                | StuckReason::FeeCap,
+            ) => self.is_news,
+            TxState::Stuck(
+                StuckReason::Expired | StuckReason::Unproven | StuckReason::Unwritable,
+            ) => false,
+            TxState::Queued(_)
+            | TxState::Allocated(_)
+            | TxState::Confirmed
+            | TxState::Failed(_) => true,
+        }
+    }
+}
+
+/// The state-machine event of an answer; `None` if nothing changes. A transaction that a node has or may
+/// have never goes back because of an answer (I3, I8).
+pub fn event_for(action: AnswerAction, tx: &AnsweredTx) -> Option<TxEvent> {
+    let AnsweredTx { state, attempts, doubted, .. } = *tx;
     let unsent = state == TxState::Allocated(Allocated::Unsent);
     let unfunded = state == TxState::Allocated(Allocated::InsufficientFunds);
-    let accepted = (!tracked).then_some(TxEvent::NodeAccepted);
+    let accepted = tx.is_moved_by_acceptance().then_some(TxEvent::NodeAccepted);
     let unclear = (unsent || unfunded).then_some(TxEvent::AnswerUnclear);
     match action {
         AnswerAction::Track => accepted,
@@ -311,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_transient_is_possibly_sent() {
+    fn unknown_or_transient_answer_leaves_it_possibly_sent() {
         use AnswerClass::{PoolFull, RateLimited, Transient, Unknown};
         for class in [PoolFull, RateLimited, Transient, Unknown] {
             assert!(may_be_with_a_node(class));
@@ -319,18 +292,43 @@ mod tests {
         }
     }
 
+    const fn answered(state: TxState, doubted: bool) -> AnsweredTx {
+        AnsweredTx { state, attempts: 1, doubted, is_news: false }
+    }
+
+    #[test]
+    fn stuck_ends_by_an_answer_only_where_that_shows_that_its_cause_has_ended() {
+        use StuckReason as Reason;
+        let ends = |reason, is_news| {
+            let tx = AnsweredTx { is_news, ..answered(TxState::Stuck(reason), false) };
+            event_for(AnswerAction::Track, &tx) == Some(TxEvent::NodeAccepted)
+        };
+        for reason in [Reason::GreyZone, Reason::Rejected] {
+            assert!(ends(reason, false), "{reason:?}: a node has it, which was in doubt");
+        }
+        let [timed_out, exhausted] = [Reason::TimedOut, Reason::ResubmitsExhausted];
+        for reason in [timed_out, exhausted, Reason::InsufficientFunds, Reason::FeeCap] {
+            assert!(!ends(reason, false), "{reason:?}: `already_known` is no news");
+            assert!(ends(reason, true), "{reason:?}");
+        }
+        for reason in [Reason::Expired, Reason::Unproven, Reason::Unwritable] {
+            assert!(!ends(reason, true), "{reason:?}: nodes can't solve it");
+        }
+    }
+
     #[test]
     fn a_rejection_after_an_unclear_answer_is_no_proof() {
         let unsent = TxState::Allocated(Allocated::Unsent);
-        let event = |doubted| event_for(AnswerAction::RejectIfAllAgree, unsent, 1, doubted);
+        let event = |doubted| event_for(AnswerAction::RejectIfAllAgree, &answered(unsent, doubted));
         assert_eq!(event(false), Some(TxEvent::GaveUp(StuckReason::Rejected)));
         assert_eq!(event(true), Some(TxEvent::AnswerUnclear));
     }
 
     #[test]
     fn missing_funds_are_shown_until_an_answer_is_unclear() {
-        let at = |state| TxState::Allocated(state);
-        let event = |action, state, doubted| event_for(action, at(state), 1, doubted);
+        let event = |action, state, doubted| {
+            event_for(action, &answered(TxState::Allocated(state), doubted))
+        };
         let (funds, unclear) = (AnswerAction::HoldForFunds, AnswerAction::ResendSame);
         let moved = Some(TxEvent::FundsMissing);
         assert_eq!(event(funds, Allocated::Unsent, false), moved);
@@ -344,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nodes_fee_cap_kills_nothing() {
+    fn fee_cap_of_one_node_does_not_reject() {
         assert!(may_be_with_a_node(AnswerClass::FeeTooHigh));
         assert!(!AnswerClass::FeeTooHigh.may_lead_to_rejection());
     }

@@ -43,7 +43,6 @@ impl Diagnosis {
         }
     }
 
-    /// All names of [`Self::name`].
     pub const NAMES: [&'static str; 5] =
         ["in_pool", "probably_lost", "replaced_by_another", "blocked_by_lower_nonce", "unknown"];
 }
@@ -72,16 +71,14 @@ pub struct PoolContent {
 pub struct EndpointReport {
     /// The sender's part of its pool, if the endpoint exposes it.
     pub pool: Option<PoolContent>,
-    /// Whether it knows any of the attempts by hash; `None` if not all look-ups were answered.
+    /// True if it knows any of the attempts by hash; `None` if not all look-ups were answered.
     pub knows_it: Option<bool>,
 }
 
 /// The facts about one open transaction without a receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct DiagnosisView<'a> {
-    /// Its slot.
     pub nonce: Nonce,
-    /// The hashes of all its attempts.
     pub attempts: &'a [TxHash],
     /// The answer of each endpoint of the chain, including those that did not answer.
     pub endpoints: &'a [EndpointReport],
@@ -95,13 +92,13 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     if view.counts.is_some_and(|counts| counts.mined > view.nonce) {
         return Diagnosis::Unknown;
     }
-    let pools = || view.endpoints.iter().filter_map(|word| word.pool.as_ref());
+    let pools = || view.endpoints.iter().filter_map(|report| report.pool.as_ref());
     let ours = |found: Option<&TxHash>| found.is_some_and(|hash| view.attempts.contains(hash));
     if pools().any(|pool| ours(pool.pending.get(&view.nonce))) {
         return Diagnosis::InPool;
     }
     let queued = pools().any(|pool| ours(pool.queued.get(&view.nonce)));
-    let known = view.endpoints.iter().any(|word| word.knows_it == Some(true));
+    let known = view.endpoints.iter().any(|report| report.knows_it == Some(true));
     // What the nodes hold without a gap ends at the pending count: the first missing nonce.
     let missing = view.counts.map(|counts| counts.pending.max(counts.mined));
     let missing_below = missing.filter(|missing| *missing < view.nonce);
@@ -122,7 +119,7 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     if missing.is_some_and(|missing| missing > view.nonce) {
         return Diagnosis::Unknown;
     }
-    let deny = view.endpoints.iter().filter(|word| denies(word)).count();
+    let deny = view.endpoints.iter().filter(|report| denies(report)).count();
     if deny >= witnesses_needed(view.endpoints.len()) {
         Diagnosis::ProbablyLost
     } else {
@@ -130,16 +127,16 @@ pub fn diagnose(view: &DiagnosisView<'_>) -> Diagnosis {
     }
 }
 
-/// Whether an endpoint has none of the attempts. The caller has handled pools that show something else in
-/// the slot, so either kind of answer will do.
-const fn denies(word: &EndpointReport) -> bool {
-    match word.knows_it {
+/// Returns whether an endpoint has none of the attempts. The caller has handled pools that show something
+/// else in the slot, so either kind of answer will do.
+const fn denies(report: &EndpointReport) -> bool {
+    match report.knows_it {
         Some(known) => !known,
-        None => word.pool.is_some(),
+        None => report.pool.is_some(),
     }
 }
 
-/// How many endpoints must agree before an answer is believed: two, if there are two.
+/// The number of endpoints that must agree before an answer is believed: two, if there are two.
 pub const fn witnesses_needed(endpoints: usize) -> usize {
     if endpoints < 2 { 1 } else { 2 }
 }
@@ -147,14 +144,11 @@ pub const fn witnesses_needed(endpoints: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::nonce;
 
     const OURS: TxHash = TxHash::repeat_byte(1);
     const OLDER: TxHash = TxHash::repeat_byte(2);
     const FOREIGN: TxHash = TxHash::repeat_byte(9);
-
-    fn nonce(value: u64) -> Nonce {
-        Nonce::new(value).unwrap()
-    }
 
     fn counts(mined: u64, pending: u64) -> Option<AccountCounts> {
         Some(AccountCounts::confirmed(nonce(mined), nonce(pending)))
@@ -185,10 +179,10 @@ mod tests {
     }
 
     #[test]
-    fn what_nodes_lack_below_blocks_it() {
+    fn missing_lower_nonce_is_diagnosed_as_blocked() {
         let blocked = Diagnosis::BlockedByLowerNonce { nonce: nonce(5) };
-        for word in [pool(None, Some(OURS)), by_hash(true), by_hash(false)] {
-            assert_eq!(check(&[word], counts(4, 5)), blocked);
+        for report in [pool(None, Some(OURS)), by_hash(true), by_hash(false)] {
+            assert_eq!(check(&[report], counts(4, 5)), blocked);
         }
     }
 
@@ -201,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn one_node_of_several_can_not_call_it_lost() {
+    fn loss_needs_more_than_one_endpoint_of_several() {
         let lost = Diagnosis::ProbablyLost;
         let silent = EndpointReport::default();
         assert_eq!(check(&[by_hash(false)], counts(7, 7)), lost);
@@ -213,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_the_chain_is_past_is_no_matter_of_pools() {
+    fn slot_below_the_mined_count_has_no_diagnosis() {
         assert_eq!(check(&[by_hash(false)], counts(8, 8)), Diagnosis::Unknown);
         assert_eq!(check(&[by_hash(false)], counts(7, 8)), Diagnosis::Unknown);
     }
 
     #[test]
-    fn the_words_are_those_of_the_list() {
+    fn diagnosis_names_match_the_list() {
         let all = [
             Diagnosis::InPool,
             Diagnosis::ProbablyLost,

@@ -7,7 +7,7 @@ use crate::state::{Queued, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
 
-/// Whether an intent has expired. It has at the exact instant of `valid_until`.
+/// Returns whether an intent has expired. It has at the exact instant of `valid_until`.
 ///
 /// Intake checks before and after it prepares a create and refuses an expired one: nothing is created.
 /// The writer checks once more right before it opens a slot, with the clock that it signs by.
@@ -18,11 +18,10 @@ pub fn is_expired(valid_until: Option<Timestamp>, now: Timestamp) -> bool {
 /// The facts about one transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExpiryView {
-    /// Its state.
     pub state: TxState,
     /// When its intent expires.
     pub valid_until: Option<Timestamp>,
-    /// It has a cancellation or a placeholder among its attempts: its slot is being closed.
+    /// One of its attempts is a cancellation or a placeholder: its slot is being closed.
     pub closing: bool,
     /// When a policy or an operator last decided about its slot.
     pub decided_at: Option<Timestamp>,
@@ -94,11 +93,10 @@ pub fn decide(view: &ExpiryView, now: Timestamp) -> ExpiryDecision {
     }
 }
 
+// `docs/decisions.md` has the decision for every state, which a test compares with the code.
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Allocated;
-    use crate::transition::transition;
 
     const DEADLINE: Timestamp = Timestamp::from_unix_micros(1_000);
     const BEFORE: Timestamp = Timestamp::from_unix_micros(999);
@@ -115,38 +113,11 @@ mod tests {
     }
 
     #[test]
-    fn without_a_slot_it_ends_and_with_one_the_policy_is_asked() {
-        for queued in [Queued::Waiting, Queued::Held] {
-            let queued = TxState::Queued(queued);
-            let wait = ExpiryDecision::Wait { until: DEADLINE };
-            assert_eq!(decide(&view(queued), BEFORE), wait);
-            assert_eq!(decide(&view(queued), DEADLINE), ExpiryDecision::Withdraw);
-        }
-        let unsent = TxState::Allocated(Allocated::Unsent);
-        assert_eq!(decide(&view(unsent), DEADLINE), ExpiryDecision::AskPolicy);
-    }
-
-    #[test]
-    fn every_decision_is_a_move_that_the_machine_has_and_none_gives_up_a_slot() {
-        for state in TxState::ALL {
-            let decision = decide(&view(state), DEADLINE);
-            let Some(event) = decision.event() else { continue };
-            let next = transition(state, event).unwrap();
-            assert_eq!(next.holds_open_slot(), state.holds_open_slot(), "{state}");
-            assert_eq!(decide(&view(next), DEADLINE), ExpiryDecision::Leave, "once is enough");
-        }
-    }
-
-    #[test]
-    fn what_is_mined_or_being_closed_or_decided_is_left() {
-        let pending = TxState::Tracking(Tracking::Pending);
-        let mined = view(TxState::Tracking(Tracking::Mined));
-        let closing = ExpiryView { closing: true, ..view(pending) };
-        let decided = ExpiryView { decided_at: Some(DEADLINE), ..view(pending) };
-        for view in [mined, closing, decided] {
-            assert_eq!(decide(&view, DEADLINE), ExpiryDecision::Leave);
-        }
-        let decided_before = ExpiryView { decided_at: Some(BEFORE), ..view(pending) };
-        assert_eq!(decide(&decided_before, DEADLINE), ExpiryDecision::AskPolicy);
+    fn decision_waits_for_the_deadline_and_holds_once_it_was_made_after_it() {
+        let pending = view(TxState::Tracking(Tracking::Pending));
+        assert_eq!(decide(&pending, BEFORE), ExpiryDecision::Wait { until: DEADLINE });
+        let decided = |at| ExpiryView { decided_at: Some(at), ..pending };
+        assert_eq!(decide(&decided(BEFORE), DEADLINE), ExpiryDecision::AskPolicy);
+        assert_eq!(decide(&decided(DEADLINE), DEADLINE), ExpiryDecision::Leave);
     }
 }

@@ -21,9 +21,7 @@ const MOVES_MAX: u64 = 2;
 /// A price to compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecentPrice {
-    /// The price per unit of gas.
     pub price: GasPrice,
-    /// How long ago.
     pub age: Duration,
     /// More than one endpoint confirmed it.
     pub confirmed: bool,

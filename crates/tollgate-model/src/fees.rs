@@ -23,7 +23,7 @@ pub fn cost(value: U256, fees: &Fees) -> U256 {
     gas.saturating_add(value)
 }
 
-/// Whether a balance covers the maximum cost.
+/// Returns whether a balance covers the maximum cost.
 pub fn is_covered(value: U256, fees: &Fees, balance: Wei) -> bool {
     balance.0 >= cost(value, fees)
 }
@@ -101,11 +101,8 @@ fn with_callers_tip(intent: &Intent, quote: &FeeQuote) -> GasPrice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::wei;
     use alloy_primitives::Address;
-
-    fn wei(wei: u128) -> GasPrice {
-        GasPrice::from_wei(wei).unwrap()
-    }
 
     fn intent() -> Intent {
         Intent::transfer(Address::ZERO, U256::ZERO)

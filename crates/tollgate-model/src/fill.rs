@@ -7,9 +7,9 @@
 use thiserror::Error;
 
 use crate::ids::Nonce;
-use crate::nonce::Mode;
+use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::batch::CursorMove;
-use crate::port::chain::AccountCounts;
+use crate::port::chain::{AccountCounts, CountSupport};
 use crate::text::Text;
 
 /// The maximum number of nonces returned in one call (I13).
@@ -19,7 +19,7 @@ pub const FREE_MAX: usize = 10_000;
 /// The prefix of the stored reason of a recyclable nonce that a placeholder has to fill.
 const PLACEHOLDER_MARK: &str = "placeholder: ";
 
-/// What fills nonces that an operator returned.
+/// The transactions that fill nonces that an operator returned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FillWith {
     /// The next transactions.
@@ -28,18 +28,9 @@ pub enum FillWith {
     Placeholder,
 }
 
+names!(FillWith { Next => "next", Placeholder => "placeholder" });
+
 impl FillWith {
-    /// All variants.
-    pub const ALL: [Self; 2] = [Self::Next, Self::Placeholder];
-
-    /// The name in the API and on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Next => "next",
-            Self::Placeholder => "placeholder",
-        }
-    }
-
     /// The reason that is stored with each nonce; it records what is to fill the nonce beyond the life of
     /// the process.
     pub fn stored_reason(self, reason: &str) -> Text<500> {
@@ -49,7 +40,7 @@ impl FillWith {
         }
     }
 
-    /// What fills a recyclable nonce that was stored with this reason.
+    /// Decodes what fills a recyclable nonce from its stored reason.
     pub fn of_stored(reason: Option<&str>) -> Self {
         let is_marked = reason.is_some_and(|reason| reason.starts_with(PLACEHOLDER_MARK));
         if is_marked { Self::Placeholder } else { Self::Next }
@@ -59,20 +50,16 @@ impl FillWith {
 /// A range of consecutive nonces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceRange {
-    /// The lowest.
     pub first: Nonce,
-    /// The highest.
     pub last: Nonce,
 }
 
 /// The facts about a submitter whose nonces are to be filled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FillView {
-    /// The submitter's mode.
     pub mode: Mode,
-    /// The cursor.
+    pub status: SubmitterStatus,
     pub cursor: Nonce,
-    /// The chain's counts.
     pub counts: AccountCounts,
     /// This node has the account's key.
     pub has_key: bool,
@@ -80,47 +67,38 @@ pub struct FillView {
     pub free: usize,
 }
 
-/// Why nonces are not returned or a cursor is not moved. Nothing was changed.
+/// The reason why nonces are not returned or a cursor is not moved. Nothing was changed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum NoncesRefused {
-    /// I12: a strict submitter's nonces come only from the cursor.
-    #[error("nonces of a strict submitter are neither handed back nor passed over")]
+    /// I12: a strict submitter's transactions get their nonces only from the cursor.
+    #[error(
+        "a strict submitter's nonces are not passed over, and its holes are filled by placeholders only"
+    )]
     Strict,
+    /// No transaction gets a nonce while the submitter accepts no work.
+    #[error(
+        "the account is {}, so no transaction fills the nonces: resume it, or fill with placeholders",
+        .0.name()
+    )]
+    NotActive(SubmitterStatus),
     /// The range ends before it begins.
     #[error("the range ends at {last}, before its first nonce {first}")]
-    Backward {
-        /// The first nonce.
-        first: Nonce,
-        /// The last nonce.
-        last: Nonce,
-    },
+    Backward { first: Nonce, last: Nonce },
     /// I13: the range is too long for one call.
     #[error("{wanted} nonces are more than {FILL_MAX} in one call")]
-    TooLong {
-        /// The length of the range.
-        wanted: u64,
-    },
+    TooLong { wanted: u64 },
     /// Nonces from the cursor on were never assigned.
     #[error("the account's next nonce is {cursor}: the range must end below it")]
-    AboveCursor {
-        /// The cursor.
-        cursor: Nonce,
-    },
+    AboveCursor { cursor: Nonce },
     /// There is no key to sign placeholders with.
     #[error("this node has no key to sign placeholders with")]
     NoKey,
     /// I13: the nonces returned earlier have to be filled first.
     #[error("{free} nonces are free already, and at most {FREE_MAX} may be")]
-    TooManyFree {
-        /// The number of recyclable nonces.
-        free: usize,
-    },
+    TooManyFree { free: usize },
     /// I4: a cursor never goes back.
     #[error("the account's next nonce is {cursor} already")]
-    NotForward {
-        /// The cursor.
-        cursor: Nonce,
-    },
+    NotForward { cursor: Nonce },
     /// No endpoint counts this far, or only one does and another contradicts it.
     #[error("{}", beyond_counts(*counted, *told))]
     BeyondCounts {
@@ -149,8 +127,10 @@ pub fn fillable(
     with: FillWith,
 ) -> Result<Vec<Nonce>, NoncesRefused> {
     let NonceRange { first, last } = range;
-    if view.mode == Mode::Strict {
-        return Err(NoncesRefused::Strict);
+    match (with, view.mode, view.status) {
+        (FillWith::Placeholder, ..) | (_, Mode::Pipelined, SubmitterStatus::Active) => {}
+        (FillWith::Next, Mode::Strict, _) => return Err(NoncesRefused::Strict),
+        (FillWith::Next, _, status) => return Err(NoncesRefused::NotActive(status)),
     }
     if last < first {
         return Err(NoncesRefused::Backward { first, last });
@@ -174,15 +154,17 @@ pub fn fillable(
     Ok(nonces)
 }
 
-/// The move of a cursor that an operator vouches for (I16): forward, and at most to a count that some
-/// endpoint reports.
+/// The move of a cursor that an operator vouches for (I16): forward, and at most to the agreed count. If
+/// no two endpoints agree on the mined count, any endpoint's mined count will do.
 pub fn advance(
     mode: Mode,
     from: Nonce,
     counts: &AccountCounts,
     to: Nonce,
 ) -> Result<CursorMove, NoncesRefused> {
-    let counted = counts.pending.max(counts.mined);
+    let is_disputed = counts.support != CountSupport::Confirmed;
+    let mined = if is_disputed { counts.highest } else { counts.mined };
+    let counted = counts.pending.max(mined);
     if mode == Mode::Strict {
         Err(NoncesRefused::Strict)
     } else if to <= from {
@@ -197,16 +179,13 @@ pub fn advance(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn nonce(value: u64) -> Nonce {
-        Nonce::new(value).unwrap()
-    }
+    use crate::test_values::nonce;
 
     /// A cursor far ahead of the chain.
     fn view() -> FillView {
         let counts = AccountCounts::confirmed(nonce(5), nonce(7));
-        let (mode, cursor) = (Mode::Pipelined, nonce(100_000));
-        FillView { mode, cursor, counts, has_key: true, free: 0 }
+        let (mode, status) = (Mode::Pipelined, SubmitterStatus::Active);
+        FillView { mode, status, cursor: nonce(100_000), counts, has_key: true, free: 0 }
     }
 
     fn filled(view: &FillView, first: u64, last: u64) -> Result<Vec<u64>, NoncesRefused> {
@@ -216,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_chain_or_a_pool_counts_is_not_handed_back() {
+    fn nonce_that_the_chain_or_a_pool_counts_is_not_returned() {
         assert_eq!(filled(&view(), 0, 9), Ok(vec![7, 8, 9]), "I3");
         assert_eq!(filled(&view(), 0, 6), Ok(vec![]));
         assert_eq!(filled(&view(), 20, 21), Ok(vec![20, 21]));
@@ -235,17 +214,24 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_handed_back_for_strict_accounts_or_without_a_key_for_placeholders() {
+    fn strict_and_inactive_accounts_and_those_without_a_key_are_filled_in_one_way_only() {
+        let range = NonceRange { first: nonce(8), last: nonce(9) };
+        let by_next = |view: &FillView| fillable(view, range, FillWith::Next);
         let strict = FillView { mode: Mode::Strict, ..view() };
-        assert_eq!(filled(&strict, 8, 9), Err(NoncesRefused::Strict), "I12");
+        assert_eq!(filled(&strict, 8, 9), Ok(vec![8, 9]), "an operator closes its hole");
+        assert_eq!(by_next(&strict), Err(NoncesRefused::Strict), "I12");
+        for status in [SubmitterStatus::Paused, SubmitterStatus::Protect] {
+            let inactive = FillView { status, ..view() };
+            assert_eq!(filled(&inactive, 8, 9), Ok(vec![8, 9]));
+            assert_eq!(by_next(&inactive), Err(NoncesRefused::NotActive(status)));
+        }
         let keyless = FillView { has_key: false, ..view() };
         assert_eq!(filled(&keyless, 8, 9), Err(NoncesRefused::NoKey));
-        let range = NonceRange { first: nonce(8), last: nonce(9) };
-        assert_eq!(fillable(&keyless, range, FillWith::Next).map(|all| all.len()), Ok(2));
+        assert_eq!(by_next(&keyless).map(|all| all.len()), Ok(2));
     }
 
     #[test]
-    fn a_person_moves_a_cursor_forward_and_no_further_than_an_endpoint_counts() {
+    fn advance_moves_a_cursor_forward_up_to_the_count_of_an_endpoint() {
         let counts =
             AccountCounts { sure: nonce(5), ..AccountCounts::confirmed(nonce(5), nonce(900)) };
         let asked = |mode, to| advance(mode, nonce(10), &counts, nonce(to));
@@ -269,10 +255,14 @@ mod tests {
             "the endpoints agree on a count of 2; one endpoint alone tells 302, and no second one \
              confirms it"
         );
+        let (support, highest) = (CountSupport::Open, nonce(302));
+        let disputed = AccountCounts { support, highest, ..counts };
+        let step = CursorMove { from: nonce(2), to: nonce(302) };
+        assert_eq!(advance(Mode::Pipelined, nonce(2), &disputed, nonce(302)), Ok(step));
     }
 
     #[test]
-    fn what_fills_a_nonce_is_kept_with_its_reason() {
+    fn filler_of_a_nonce_is_stored_with_its_reason() {
         for with in FillWith::ALL {
             let stored = with.stored_reason("placeholder: a trick");
             assert_eq!(FillWith::of_stored(Some(stored.as_str())), with);

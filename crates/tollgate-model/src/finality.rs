@@ -26,13 +26,12 @@ impl Default for FinalityRule {
 /// The chain's height, read in one pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChainHeight {
-    /// The number of the head.
     pub head: u64,
     /// The number of the block that the rule's tag names, if the rule has a tag and the chain answered.
     pub tagged: Option<u64>,
 }
 
-/// Whether a canonical block at `number` is settled (I8). If it is unknown, it is not.
+/// Returns whether a canonical block at `number` is settled (I8). If it is unknown, it is not.
 pub const fn is_settled(rule: FinalityRule, height: ChainHeight, number: u64) -> bool {
     match rule {
         FinalityRule::Confirmations(wanted) => {
@@ -54,7 +53,7 @@ pub const fn settled_up_to(rule: FinalityRule, height: ChainHeight) -> Option<u6
     }
 }
 
-/// Why no block has been settled for a while, and what helps.
+/// The reason why no block has been settled for a while; its text says what helps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FinalityStall {
     /// No endpoint names the block of the rule's tag, or the block is not in the view.
@@ -87,7 +86,7 @@ impl fmt::Display for FinalityStall {
     }
 }
 
-/// How long the settled height may stand still while a receipt waits, before an alert.
+/// The time for which the settled height may stand still while a receipt waits, before an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FinalityPatience {
     /// If the chain does not name the tagged block.
@@ -96,7 +95,7 @@ pub struct FinalityPatience {
     pub standing: Duration,
 }
 
-/// Whether to raise an alert: a mined transaction waits, and the settled height has not risen for
+/// Checks whether to raise an alert: a mined transaction waits, and the settled height has not risen for
 /// `standing_for`.
 pub fn stall(
     rule: FinalityRule,
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_settled_are_those_up_to_the_highest() {
+    fn is_settled_agrees_with_settled_up_to() {
         use FinalityRule::{Confirmations, Finalized, Safe};
         for rule in [Confirmations(1), Confirmations(3), Confirmations(20), Safe, Finalized] {
             for head in 0..30 {
@@ -181,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn whichever_attempt_is_mined_decides() {
+    fn mined_attempt_decides_the_outcome() {
         assert_eq!(verdict(AttemptKind::Bump, true), FinalOutcome::Executed);
         assert_eq!(verdict(AttemptKind::Intent, false), FinalOutcome::Reverted);
         assert_eq!(verdict(AttemptKind::Cancellation, true), FinalOutcome::Cancelled);
@@ -189,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tag_settles_what_it_has_reached_and_an_absent_tag_nothing() {
+    fn tag_settles_blocks_up_to_it_and_an_absent_tag_none() {
         for rule in [FinalityRule::Safe, FinalityRule::Finalized] {
             let at = |tagged| is_settled(rule, ChainHeight { head: 100, tagged }, 10);
             assert!(!at(None) && !at(Some(9)) && at(Some(10)) && at(Some(11)));

@@ -16,27 +16,25 @@ pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
 /// One open slot without a receipt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineSlot {
-    /// Its nonce.
     pub nonce: Nonce,
-    /// The class of the nodes' last answer to it.
     pub last_answer: Option<AnswerClass>,
-    /// How often it was sent again because it seemed to be missing.
+    /// The number of times that it was sent again because it seemed to be missing.
     pub gap_resends: u32,
 }
 
 impl LineSlot {
-    /// Whether it was refused because a lower nonce is missing.
+    /// Returns whether it was refused because a lower nonce is missing.
     pub fn is_refused(&self) -> bool {
         waits_for_predecessor(self.last_answer)
     }
 
-    /// Whether it was sent again for a gap, and the nodes had it.
+    /// Returns whether it was sent again for a gap, and the nodes had it.
     fn is_there(&self) -> bool {
         self.gap_resends > 0 && self.last_answer == Some(AnswerClass::AlreadyKnown)
     }
 }
 
-/// Whether a transaction was refused because a lower nonce is missing.
+/// Returns whether a transaction was refused because a lower nonce is missing.
 pub fn waits_for_predecessor(last_answer: Option<AnswerClass>) -> bool {
     last_answer == Some(AnswerClass::NonceTooHigh)
 }
@@ -60,7 +58,7 @@ pub fn missing_predecessor(
     lowest
 }
 
-/// How long to wait before the missing one is sent again, after `gap_resends` times.
+/// The pause before the missing one is sent again, after `gap_resends` times.
 pub fn predecessor_pause(rules: &ResubmitRules, gap_resends: u32) -> Duration {
     PREDECESSOR_PAUSE.saturating_mul(1 << gap_resends.min(16)).min(rules.interval_max)
 }
@@ -93,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_turned_out_to_be_there_is_passed_over() {
+    fn slot_that_a_node_already_knows_is_skipped() {
         let there = slot(1, AlreadyKnown, 1);
         let refused = slot(2, NonceTooHigh, 0);
         assert_eq!(missing(&[slot(0, Accepted, 0), there, refused], 2), Some(0));

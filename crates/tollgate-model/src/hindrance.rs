@@ -1,4 +1,4 @@
-//! Why no block takes a transaction although nodes took it: the account can't pay any more, or the base
+//! Reasons why no block includes a transaction that nodes accepted: the balance is too low, or the base
 //! fee is above what the newest attempt offers.
 //!
 //! Pure. A node that holds the transaction answers `already_known` and names neither, so the worker
@@ -13,27 +13,22 @@ use crate::fees::{cost, is_covered};
 use crate::port::batch::Fees;
 use crate::state::StuckReason;
 
-/// Why no block can take an attempt now. It ends by itself: somebody pays in, the base fee comes down.
+/// A reason why no block can include an attempt now. It ends by itself: the account is funded, or the base fee
+/// falls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hindrance {
     /// The account can't pay for it.
     Funds {
-        /// The most that the attempt may cost.
+        /// The maximum cost of the attempt.
         needed: U256,
-        /// What the account has.
         balance: Wei,
     },
     /// The base fee is above its price.
-    BaseFee {
-        /// What it offers for one unit of gas.
-        offered: GasPrice,
-        /// What the next block asks for.
-        base_fee: GasPrice,
-    },
+    BaseFee { offered: GasPrice, base_fee: GasPrice },
 }
 
 impl Hindrance {
-    /// The word for it once the transaction is STUCK.
+    /// The reason to record once the transaction is STUCK.
     pub const fn reason(self) -> StuckReason {
         match self {
             Self::Funds { .. } => StuckReason::InsufficientFunds,
@@ -61,7 +56,8 @@ impl fmt::Display for Hindrance {
     }
 }
 
-/// What keeps an attempt that transfers `value` out of blocks. What could not be read hinders nothing.
+/// Checks balance and base fee against an attempt that transfers `value`. A value that could not be read is no
+/// hindrance.
 pub fn hindrance(
     value: U256,
     fees: &Fees,
@@ -80,15 +76,12 @@ pub fn hindrance(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn price(wei: u128) -> GasPrice {
-        GasPrice::from_wei(wei).unwrap()
-    }
+    use crate::test_values::wei;
 
     fn check(balance: Option<u64>, base_fee: Option<u128>) -> Option<Hindrance> {
-        let fees = Fees { gas_limit: 10, max_fee: price(5), max_priority_fee: None };
+        let fees = Fees { gas_limit: 10, max_fee: wei(5), max_priority_fee: None };
         let balance = balance.map(|wei| Wei(U256::from(wei)));
-        hindrance(U256::from(7), &fees, balance, base_fee.map(price))
+        hindrance(U256::from(7), &fees, balance, base_fee.map(wei))
     }
 
     #[test]

@@ -13,21 +13,17 @@ use crate::rejected::RejectedSlot;
 /// The facts about one hole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct HoleView {
-    /// The hole.
     pub hole: Hole,
-    /// How long it has been observed.
+    /// The time for which it has been observed.
     pub seen_for: Duration,
-    /// How long it must be observed before it is filled (`stuck.head_after`).
+    /// The time for which it must be observed before it is filled (`stuck.head_after`).
     pub patience: Duration,
-    /// The submitter's mode.
     pub mode: Mode,
-    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// A queued transaction would get this slot.
     pub next_waits: bool,
     /// This node has the account's key.
     pub has_key: bool,
-    /// The submitter's window.
     pub window: u32,
     /// Its nonces were returned to the pool and nothing filled them.
     pub came_back: bool,
@@ -56,7 +52,6 @@ pub enum HoleDecision {
 }
 
 impl HoleDecision {
-    /// The name in the docs.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Show => "shown",
@@ -92,77 +87,32 @@ pub fn decide(policy: RejectedSlot, view: &HoleView) -> HoleDecision {
     }
 }
 
+// `docs/decisions.md` has the cases as a table, which a test compares with the code.
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ids::Nonce;
+    use crate::test_values::nonce;
 
-    const PATIENCE: Duration = Duration::from_secs(300);
-
-    /// An old hole of an active submitter with a key and no queued transaction.
-    fn view() -> HoleView {
-        HoleView {
-            hole: Hole { first: Nonce::MIN, last: Nonce::MIN, pending: false },
-            seen_for: PATIENCE,
-            patience: PATIENCE,
+    #[test]
+    fn hole_is_wide_above_the_window_and_filled_only_with_a_key() {
+        let hole = |last| Hole { first: nonce(0), last: nonce(last), pending: false };
+        let returned = HoleView {
+            hole: hole(63),
+            seen_for: Duration::ZERO,
+            patience: Duration::ZERO,
             mode: Mode::Pipelined,
             status: SubmitterStatus::Active,
             next_waits: false,
             has_key: true,
             window: 64,
-            came_back: false,
-        }
-    }
-
-    #[test]
-    fn a_hole_is_filled_only_where_the_policy_says_so() {
-        assert_eq!(decide(RejectedSlot::Hold, &view()), HoleDecision::Show);
-        assert_eq!(decide(RejectedSlot::Placeholder, &view()), HoleDecision::Placeholder);
-        assert_eq!(decide(RejectedSlot::Recycle, &view()), HoleDecision::Show, "nobody waits");
-        let waited = HoleView { next_waits: true, ..view() };
+            came_back: true,
+        };
+        let wide = HoleView { hole: hole(64), ..returned };
+        let keyless = HoleView { has_key: false, ..returned };
         for policy in [RejectedSlot::Placeholder, RejectedSlot::Recycle] {
-            assert_eq!(decide(policy, &waited), HoleDecision::Recycle);
-        }
-    }
-
-    #[test]
-    fn a_nonce_that_came_back_and_that_nobody_fills_gets_a_placeholder() {
-        let freed = HoleView { came_back: true, ..view() };
-        assert_eq!(decide(RejectedSlot::Recycle, &freed), HoleDecision::Placeholder);
-        let keyless = HoleView { has_key: false, ..freed };
-        assert_eq!(decide(RejectedSlot::Recycle, &keyless), HoleDecision::Show);
-        assert_eq!(decide(RejectedSlot::Hold, &freed), HoleDecision::Show);
-    }
-
-    #[test]
-    fn a_hole_wider_than_the_window_costs_nothing_without_a_person() {
-        let hole = |last| Hole { last: Nonce::new(last).unwrap(), ..view().hole };
-        let wide = HoleView { hole: hole(64), came_back: true, ..view() };
-        for policy in [RejectedSlot::Placeholder, RejectedSlot::Recycle] {
+            assert_eq!(decide(policy, &returned), HoleDecision::Placeholder);
             assert_eq!(decide(policy, &wide), HoleDecision::Show, "I16");
-            let waited = HoleView { next_waits: true, ..wide };
-            assert_eq!(decide(policy, &waited), HoleDecision::Recycle, "that costs nothing more");
-        }
-        let just = HoleView { hole: hole(63), ..view() };
-        assert_eq!(decide(RejectedSlot::Placeholder, &just), HoleDecision::Placeholder);
-    }
-
-    #[test]
-    fn nothing_is_filled_too_soon_or_while_a_pool_holds_something_there() {
-        let early = HoleView { seen_for: PATIENCE - Duration::from_secs(1), ..view() };
-        let hole = Hole { pending: true, ..view().hole };
-        for view in [early, HoleView { hole, ..view() }] {
-            assert_eq!(decide(RejectedSlot::Placeholder, &view), HoleDecision::Wait);
-        }
-    }
-
-    #[test]
-    fn nothing_is_filled_for_who_takes_no_work_or_has_strict_nonces_or_no_key() {
-        let paused = HoleView { status: SubmitterStatus::Paused, ..view() };
-        let strict = HoleView { mode: Mode::Strict, ..view() };
-        let keyless = HoleView { has_key: false, ..view() };
-        for view in [paused, strict, keyless] {
-            assert_eq!(decide(RejectedSlot::Placeholder, &view), HoleDecision::Show);
+            assert_eq!(decide(policy, &keyless), HoleDecision::Show);
         }
     }
 }

@@ -19,7 +19,6 @@ use crate::time::Timestamp;
 pub struct InvalidValue {
     /// The field's name in the API.
     pub field: &'static str,
-    /// The problem.
     pub problem: String,
 }
 
@@ -37,7 +36,6 @@ macro_rules! stored_number {
         pub struct $name(u64);
 
         impl $name {
-            /// The lowest value.
             pub const MIN: Self = Self($min);
             /// The highest value a store can hold.
             pub const MAX: Self = Self(i64::MAX as u64);
@@ -61,7 +59,6 @@ macro_rules! stored_number {
                     .and_then(Self::new)
             }
 
-            /// The plain number.
             pub const fn get(self) -> u64 {
                 self.0
             }
@@ -114,7 +111,6 @@ stored_number!(
 /// An account on one chain: the identity that leases, cursors and slots belong to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Submitter {
-    /// The chain the account is on.
     pub chain_id: ChainId,
     /// The account. Twenty bytes, so letter case cannot make two of it.
     pub address: Address,
@@ -158,7 +154,7 @@ pub fn parse_address(text: &str) -> Result<Address, InvalidValue> {
     Ok(address)
 }
 
-/// What of an over-long input goes into an error text.
+/// Shortens an over-long input for an error text.
 fn shorten(text: &str) -> String {
     masked(text).chars().take(64).collect()
 }
@@ -173,7 +169,6 @@ impl TxId {
         Self(id)
     }
 
-    /// The plain UUID.
     pub const fn uuid(self) -> Uuid {
         self.0
     }

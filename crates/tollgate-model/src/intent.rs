@@ -17,17 +17,13 @@ use crate::time::Timestamp;
 pub struct Intent {
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// The value to transfer.
     pub value: U256,
-    /// The call data.
     pub data: Bytes,
     /// The gas limit; estimated if it is `None`.
     pub gas: Option<u64>,
     /// The encoding; chosen by the chain's abilities if it is `None`.
     pub kind: Option<TxKind>,
-    /// The access list.
     pub access_list: Vec<AccessListEntry>,
-    /// The price level.
     pub speed: Speed,
     /// The caller's cap on the gas price.
     pub max_fee_per_gas: Option<GasPrice>,

@@ -17,6 +17,11 @@
 //!
 //! About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
 
+#![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
+
+#[macro_use]
+mod names;
+
 pub mod amount;
 pub mod answer;
 pub mod bump;
@@ -44,6 +49,8 @@ pub mod secret;
 pub mod sql;
 pub mod state;
 pub mod stuck;
+#[cfg(test)]
+mod test_values;
 pub mod text;
 pub mod time;
 pub mod transition;

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_loses_nothing_is_as_versions_before_kept_it() {
+    fn lossless_json_keeps_the_form_of_earlier_versions() {
         for text in [
             "null",
             "true",
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_a_digit_or_a_name_differs() {
+    fn json_that_differs_in_a_digit_or_a_name_has_another_form() {
         for (one, other) in [
             ("18446744073709551616", "18446744073709551617"),
             ("100000000000000000001", "100000000000000000000"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_has_no_form() {
+    fn invalid_json_has_no_canonical_form() {
         for text in ["", "{", "[1", "1 2", "nul", "\"\\ud800\""] {
             assert_eq!(canonical(text), None, "{text}");
         }

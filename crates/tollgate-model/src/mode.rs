@@ -12,7 +12,7 @@ use crate::nonce::Mode;
 use crate::port::CursorMove;
 use crate::reconcile::{CannotResume, ReconcileView, resume};
 
-/// Why a change of mode is refused.
+/// The reason why a change of mode is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum CannotChangeMode {
     /// Slots opened under the rules of one mode must not be finished under those of the other.
@@ -31,7 +31,7 @@ pub enum CannotChangeMode {
     Chain(#[from] CannotResume),
 }
 
-/// Whether a submitter's mode may change, and the cursor move that goes with it. `waiting` of its
+/// Checks whether a submitter's mode may change, and the cursor move that goes with it. `waiting` of its
 /// transactions have no slot yet; of the nonces that callers have, `held` are not used yet.
 ///
 /// A change to strict re-aligns with the chain exactly as [`resume`] does: a cursor behind the chain moves
@@ -59,10 +59,7 @@ mod tests {
     use super::*;
     use crate::nonce::SubmitterStatus;
     use crate::port::chain::AccountCounts;
-
-    fn nonce(n: u64) -> Nonce {
-        Nonce::new(n).unwrap()
-    }
+    use crate::test_values::nonce;
 
     fn asked(
         (cursor, mined): (u64, u64),

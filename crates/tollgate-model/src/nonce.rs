@@ -8,7 +8,7 @@ use std::fmt;
 use std::time::Duration;
 
 use crate::ids::{InvalidValue, Nonce};
-use crate::port::chain::AccountCounts;
+use crate::port::chain::{AccountCounts, CountSupport};
 use crate::state::{StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 /// have sent something meanwhile, and only a new count shows that.
 pub const RECYCLE_COUNT_AGE_MAX: Duration = Duration::from_secs(1);
 
-/// How a submitter's nonces are assigned.
+/// The way in which a submitter's nonces are assigned.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mode {
     /// Up to a window of slots at once; gaps are possible if outsiders use the key.
@@ -25,36 +25,9 @@ pub enum Mode {
     Strict,
 }
 
-impl Mode {
-    /// All modes.
-    pub const ALL: [Self; 2] = [Self::Pipelined, Self::Strict];
+names!(Mode { Pipelined => "pipelined", Strict => "strict" });
 
-    /// The number under which stores save the mode.
-    pub const fn code(self) -> i16 {
-        match self {
-            Self::Pipelined => 1,
-            Self::Strict => 2,
-        }
-    }
-
-    /// The mode that stores save under `code`, if there is one.
-    pub fn from_code(code: i16) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.code() == code)
-    }
-
-    /// The name in settings, API, logs and docs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pipelined => "pipelined",
-            Self::Strict => "strict",
-        }
-    }
-
-    /// The mode with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|mode| mode.name() == name)
-    }
-}
+codes!(Mode { Pipelined => 1, Strict => 2 });
 
 /// When strict mode opens the next slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -65,10 +38,9 @@ pub enum StrictAdvance {
     Mined,
 }
 
-/// Whether a submitter accepts work.
+/// The status of a submitter: only an active one accepts work.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum SubmitterStatus {
-    /// It does.
     Active,
     /// An operator paused it.
     Paused,
@@ -76,48 +48,30 @@ pub enum SubmitterStatus {
     Protect,
 }
 
-impl SubmitterStatus {
-    /// All statuses.
-    pub const ALL: [Self; 3] = [Self::Active, Self::Paused, Self::Protect];
+names!(SubmitterStatus { Active => "ACTIVE", Paused => "PAUSED", Protect => "PROTECT" });
 
-    /// The number under which stores save the status.
-    pub const fn code(self) -> i16 {
-        match self {
-            Self::Active => 1,
-            Self::Paused => 2,
-            Self::Protect => 3,
-        }
-    }
-
-    /// The status that stores save under `code`, if there is one.
-    pub fn from_code(code: i16) -> Option<Self> {
-        Self::ALL.into_iter().find(|status| status.code() == code)
-    }
-
-    /// The name in SQL, API, logs and docs.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Active => "ACTIVE",
-            Self::Paused => "PAUSED",
-            Self::Protect => "PROTECT",
-        }
-    }
-}
+codes!(SubmitterStatus { Active => 1, Paused => 2, Protect => 3 });
 
 /// One submitter's rules, from the configuration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceRules {
-    /// Pipelined or strict.
     pub mode: Mode,
     /// The maximum number of open slots in pipelined mode; at least 1.
     pub window: u32,
     /// When strict mode opens the next slot.
     pub strict_advance: StrictAdvance,
-    /// How long a count read from the chain is used (`nonce.state_timeout`).
+    /// The time for which a count read from the chain is used (`nonce.state_timeout`).
     pub state_timeout: Duration,
 }
 
 impl NonceRules {
+    /// The rules by which placeholders fill holes for an operator. A strict submitter's hole lies below its
+    /// open slot, so the placeholder is opened beside that slot, one at a time.
+    pub fn for_placeholders(self) -> Self {
+        let window = self.open_slots_max();
+        Self { mode: Mode::Pipelined, window, ..self }
+    }
+
     /// The maximum number of open slots under these rules.
     pub const fn open_slots_max(&self) -> u32 {
         match self.mode {
@@ -126,7 +80,7 @@ impl NonceRules {
         }
     }
 
-    /// Whether a transaction in `state` counts against the open slots.
+    /// Returns whether a transaction in `state` counts against the open slots.
     pub fn occupies_slot(&self, state: TxState) -> bool {
         let mined = state == TxState::Tracking(Tracking::Mined);
         let unproven = state == TxState::Stuck(StuckReason::Unproven);
@@ -146,14 +100,12 @@ pub struct ChainCount {
     pub pending: Nonce,
     /// The account's count in the canonical head.
     pub mined: Nonce,
-    /// When they were read.
     pub read_at: Timestamp,
 }
 
 /// The facts about a submitter's nonces at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceView {
-    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// The stored cursor: the next nonce as of the last commit.
     pub cursor: Nonce,
@@ -198,7 +150,6 @@ pub enum NonceDecision {
 /// Consecutive slots to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotRange {
-    /// The first nonce.
     pub first: Nonce,
     /// The number of slots; at least one.
     pub count: u32,
@@ -211,7 +162,7 @@ impl SlotRange {
     }
 }
 
-/// How a strict submitter's chain count differs from what its own slots explain.
+/// The difference between a strict submitter's chain count and the count that its own slots explain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Unexplained {
     /// The lowest count that our slots explain: all but the unsettled ones are mined.
@@ -263,7 +214,6 @@ pub fn decide(
 /// A count that is too far ahead to be believed from a single endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DoubtedCount {
-    /// The endpoint's count.
     pub claimed: Nonce,
     /// The highest count that would be believed.
     pub at_most: Nonce,
@@ -280,13 +230,89 @@ impl fmt::Display for DoubtedCount {
     }
 }
 
-/// Whether counts are too far ahead to move a cursor (I16): a move of more than the window beyond the
+/// Checks whether counts are too far ahead to move a cursor (I16): a move of more than the window beyond the
 /// cursor and the confirmed count needs the mined count, a second endpoint or an operator. A cursor never
 /// goes back (I4), so one wrong count would leave a hole of any size for ever.
 pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<DoubtedCount> {
     let at_most = cursor.max(counts.sure).forward(u64::from(window)).unwrap_or(Nonce::MAX);
     let claimed = counts.pending.max(counts.mined);
     (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
+}
+
+/// The decision about an account's counts while its cursor is untouched.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FirstCounts {
+    /// Use these counts.
+    Use(AccountCounts),
+    /// Search for the transaction in this slot. If two endpoints show it in a block, the endpoint that
+    /// counts more is right. Until then no slot is opened.
+    Prove {
+        /// The last slot that the highest count calls used.
+        slot: Nonce,
+        /// The reason why no slot is opened.
+        why: DisputedCount,
+    },
+    /// Only one endpoint has answered: ask again.
+    AskAgain,
+}
+
+/// A mined count about which endpoints disagree.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DisputedCount {
+    /// The count that two endpoints reach.
+    pub agreed: Nonce,
+    /// The highest count of a single endpoint.
+    pub highest: Nonce,
+}
+
+impl fmt::Display for DisputedCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { agreed, highest } = self;
+        write!(
+            f,
+            "endpoints disagree about the mined count of an account without slots: {agreed} or \
+             {highest}; no slot is opened until two agree or a block shows which is right"
+        )
+    }
+}
+
+/// Decides which counts an account without slots begins with. Nothing but the endpoints tells where its
+/// nonces begin, so one wrong endpoint must not decide it (I16). A count that is too low gives intents to
+/// slots that are used (NONCE_TAKEN); one that is too high leaves a hole, which can be filled.
+///
+/// `proven` is a count whose last transaction two endpoints have shown in a block. Without proof the
+/// wait ends after a bounded time (I15), with the higher count if it is at most a `window` ahead, else
+/// with the lower one: no single endpoint moves the cursor far.
+pub fn first_counts(
+    cursor: Nonce,
+    counts: AccountCounts,
+    proven: Nonce,
+    window: u32,
+) -> FirstCounts {
+    let AccountCounts { mined, highest, .. } = counts;
+    let higher = |sure: Nonce| {
+        let (pending, support) = (counts.pending.max(highest), CountSupport::Confirmed);
+        FirstCounts::Use(AccountCounts { mined: highest, pending, sure, support, ..counts })
+    };
+    if cursor > Nonce::MIN || counts.support == CountSupport::Confirmed {
+        return FirstCounts::Use(counts);
+    }
+    let Some(slot) = highest.get().checked_sub(1).filter(|_| highest > mined) else {
+        return match counts.support {
+            CountSupport::Open => FirstCounts::AskAgain,
+            CountSupport::Confirmed | CountSupport::Overdue => FirstCounts::Use(counts),
+        };
+    };
+    if proven >= highest {
+        return higher(counts.sure.max(highest));
+    }
+    match (counts.support, Nonce::new(slot)) {
+        (CountSupport::Open, Ok(slot)) => {
+            FirstCounts::Prove { slot, why: DisputedCount { agreed: mined, highest } }
+        }
+        _ if highest.get() - mined.get() <= u64::from(window) => higher(counts.sure),
+        _ => FirstCounts::Use(counts),
+    }
 }
 
 /// A strict submitter's counts corrected for lag: a mined count that lacks our own final slots is
@@ -307,9 +333,7 @@ pub fn without_lag(cursor: Nonce, unsettled_slots: u32, counts: AccountCounts) -
 /// not used, and from holes.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolView<'a> {
-    /// The recyclable nonces.
     pub recyclable: &'a BTreeSet<Nonce>,
-    /// The nonces of open slots.
     pub open: &'a BTreeSet<Nonce>,
     /// The chain's counts, if they are fresh ([`NonceView::fresh_count`]).
     pub chain: Option<ChainCount>,
@@ -318,9 +342,8 @@ pub struct PoolView<'a> {
 /// A slot to open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SlotToFill {
-    /// The nonce.
     pub nonce: Nonce,
-    /// It comes from the pool, not from the cursor.
+    /// True if it comes from the pool, not from the cursor.
     pub recycled: bool,
 }
 
@@ -368,7 +391,7 @@ pub fn unblocks(rules: &NonceRules, pool: &PoolView<'_>, wanted: u32) -> Vec<Slo
         .collect()
 }
 
-/// Whether a strict submitter's mined count can't come from its own slots alone (I12).
+/// Checks whether a strict submitter's mined count can't come from its own slots alone (I12).
 ///
 /// Slots below the cursor are ours; only the unsettled ones among them may be missing on the chain.
 pub fn unexplained(cursor: Nonce, unsettled_slots: u32, mined: Nonce) -> Option<Unexplained> {

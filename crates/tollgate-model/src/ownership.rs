@@ -80,7 +80,6 @@ fn mixed(value: u64) -> u64 {
 pub struct ServedSets(BTreeMap<B256, Arc<ServedSet>>);
 
 impl ServedSets {
-    /// Adds a set.
     pub fn insert(&mut self, set: Arc<ServedSet>) {
         self.0.insert(set.digest(), set);
     }
@@ -96,7 +95,7 @@ impl ServedSets {
         unread
     }
 
-    /// Whether a node serves a submitter; `None` if it does not say or its set could not be read.
+    /// Checks whether a node serves a submitter; `None` if it does not say or its set could not be read.
     pub fn is_served(&self, submitter: Submitter, by: &LiveNode) -> Option<bool> {
         let set = by.serves.and_then(|digest| self.0.get(&digest))?;
         Some(set.contains(submitter.address))
@@ -118,15 +117,15 @@ pub struct HandoverTimings {
     /// A node without a heartbeat for longer counts as dead. Never later than its leases expire, so that no
     /// node waits for a dead one.
     pub live_within: Duration,
-    /// How long work without an owner is left to the preferred node: it may have to wait for the end of
-    /// `clock_skew_allowance` first.
+    /// The time for which work without an owner is left to the preferred node: it may have to wait for the
+    /// end of `clock_skew_allowance` first.
     pub grace: Duration,
-    /// How long another node must have been preferred before the owner releases the lease.
+    /// The time for which another node must have been preferred before the owner releases the lease.
     pub outranked_for: Duration,
-    /// How long a node that did not take over its work is passed over.
+    /// The time for which a node that did not take over its work is passed over.
     pub unwilling_for: Duration,
-    /// How long open work that no live node serves must have had no owner before it is followed without a
-    /// key. Longer than a restart of the only node that serves it.
+    /// The time for which open work that no live node serves must have had no owner before it is followed
+    /// without a key. Longer than a restart of the only node that serves it.
     pub unserved_for: Duration,
 }
 
@@ -143,20 +142,20 @@ impl HandoverTimings {
         }
     }
 
-    /// Whether a node takes over work that has had no owner for `orphaned`.
+    /// Returns whether a node takes over work that has had no owner for `orphaned`.
     pub fn adopts(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         preferred.is_none_or(|preferred| preferred == me) || orphaned >= self.grace
     }
 
-    /// Whether a node that does not serve a submitter follows its open work, which no live node serves and
-    /// which has had no owner for `orphaned`. `preferred` is the preferred node among all.
+    /// Returns whether a node that does not serve a submitter follows its open work, which no live node
+    /// serves and which has had no owner for `orphaned`. `preferred` is the preferred node among all.
     pub fn follows(&self, me: &NodeId, preferred: Option<&NodeId>, orphaned: Duration) -> bool {
         orphaned
             .checked_sub(self.unserved_for)
             .is_some_and(|beyond| self.adopts(me, preferred, beyond))
     }
 
-    /// Whether an owner releases the lease for a node that has been preferred for `outranked`.
+    /// Returns whether an owner releases the lease for a node that has been preferred for `outranked`.
     pub fn lets_go(&self, outranked: Duration) -> bool {
         outranked >= self.outranked_for
     }
@@ -214,6 +213,17 @@ mod tests {
         }
     }
 
+    /// Nodes of different versions must agree on the preferred node.
+    #[test]
+    fn preferred_node_is_the_same_in_every_version() {
+        let nodes = nodes(5);
+        let preferred = |byte| {
+            let of = Submitter::new(ChainId::new(1).unwrap(), Address::repeat_byte(byte));
+            nodes.iter().position(|node| Some(node) == preferred(of, &nodes)).unwrap() + 1
+        };
+        assert_eq!([0, 1, 2, 3, 4, 5, 6, 7].map(preferred), [2, 5, 3, 2, 3, 2, 4, 2]);
+    }
+
     #[test]
     fn addresses_and_chains_that_differ_little_spread_as_well() {
         let nodes = nodes(4);
@@ -235,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_leaves_moves_only_what_it_had_and_one_that_comes_takes_only_its_share() {
+    fn leaving_node_moves_only_its_submitters_and_a_new_one_takes_only_its_share() {
         let (few, many) = (nodes(4), nodes(5));
         let came = node(5).advertise_url.as_str().to_owned();
         let mut moved = 0;
@@ -251,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_drains_has_left() {
+    fn draining_node_is_never_preferred() {
         let mut nodes = nodes(3);
         nodes[1].draining = true;
         let rest = [nodes[0].clone(), nodes[2].clone()];
@@ -266,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restart_moves_nothing_and_the_younger_of_two_at_one_address_is_meant() {
+    fn restart_moves_no_submitter_and_the_newer_of_two_at_one_address_wins() {
         let before = nodes(3);
         let mut both = before.clone();
         let mut again = before[0].clone();
@@ -298,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_that_does_not_want_it_is_passed_over_for_the_next() {
+    fn unwilling_node_is_skipped_for_the_next() {
         let nodes = nodes(3);
         for submitter in submitters(200) {
             let first = preferred(submitter, &nodes).unwrap();
@@ -313,37 +323,37 @@ mod tests {
         let seconds = Duration::from_secs;
         for (duration, renew) in [(10, 3), (10, 1), (9, 4)] {
             let terms = LeaseTerms::new(seconds(duration), seconds(renew), seconds(1)).unwrap();
-            let manners = HandoverTimings::of(&terms);
+            let timings = HandoverTimings::of(&terms);
             // The lease was renewed at most one interval before the last heartbeat.
-            assert!(manners.live_within + terms.renew_interval() <= terms.duration());
-            assert!(manners.live_within > terms.renew_interval());
+            assert!(timings.live_within + terms.renew_interval() <= terms.duration());
+            assert!(timings.live_within > terms.renew_interval());
         }
     }
 
     #[test]
     fn orphans_go_to_the_preferred_node_at_once_and_to_others_after_the_grace() {
-        let manners = HandoverTimings::of(&LeaseTerms::default());
+        let timings = HandoverTimings::of(&LeaseTerms::default());
         let (me, other) = (node(1).node, node(2).node);
         let short = Duration::ZERO;
-        assert!(manners.adopts(&me, Some(&me), short));
-        assert!(manners.adopts(&me, None, short));
-        assert!(!manners.adopts(&me, Some(&other), short));
-        assert!(!manners.adopts(&me, Some(&other), manners.grace - Duration::from_millis(1)));
-        assert!(manners.adopts(&me, Some(&other), manners.grace));
-        assert!(!manners.lets_go(manners.outranked_for - Duration::from_millis(1)));
-        assert!(manners.lets_go(manners.outranked_for));
+        assert!(timings.adopts(&me, Some(&me), short));
+        assert!(timings.adopts(&me, None, short));
+        assert!(!timings.adopts(&me, Some(&other), short));
+        assert!(!timings.adopts(&me, Some(&other), timings.grace - Duration::from_millis(1)));
+        assert!(timings.adopts(&me, Some(&other), timings.grace));
+        assert!(!timings.lets_go(timings.outranked_for - Duration::from_millis(1)));
+        assert!(timings.lets_go(timings.outranked_for));
     }
 
     #[test]
     fn unserved_work_is_followed_by_the_preferred_node_first_and_by_others_after_the_grace() {
-        let manners = HandoverTimings::of(&LeaseTerms::default());
+        let timings = HandoverTimings::of(&LeaseTerms::default());
         let (me, other) = (node(1).node, node(2).node);
-        let (moment, after) = (Duration::from_millis(1), manners.unserved_for);
-        assert!(!manners.follows(&me, Some(&me), after - moment), "a restart takes a while");
-        assert!(manners.follows(&me, Some(&me), after));
-        assert!(manners.follows(&me, None, after));
-        assert!(!manners.follows(&me, Some(&other), after + manners.grace - moment));
-        assert!(manners.follows(&me, Some(&other), after + manners.grace));
+        let (moment, after) = (Duration::from_millis(1), timings.unserved_for);
+        assert!(!timings.follows(&me, Some(&me), after - moment), "a restart takes a while");
+        assert!(timings.follows(&me, Some(&me), after));
+        assert!(timings.follows(&me, None, after));
+        assert!(!timings.follows(&me, Some(&other), after + timings.grace - moment));
+        assert!(timings.follows(&me, Some(&other), after + timings.grace));
     }
 
     #[test]

@@ -40,23 +40,12 @@ pub enum Search {
     /// No search since the last attempt or reorg.
     NotYet,
     /// One of the attempts has a receipt: the slot is ours.
-    Ours {
-        /// The attempt's index.
-        attempt: usize,
-    },
+    Ours { attempt: usize },
     /// A block holds one of the attempts, and no endpoint has its receipt: the slot is ours, with unknown
     /// result.
-    ReceiptMissing {
-        /// The attempt's index.
-        attempt: usize,
-        /// Where it was seen.
-        seen: Occupant,
-    },
+    ReceiptMissing { attempt: usize, seen: Occupant },
     /// A foreign transaction was seen in the slot.
-    Foreign {
-        /// The transaction and its block.
-        seen: Occupant,
-    },
+    Foreign { seen: Occupant },
     /// Nothing was proven: no endpoint showed the transaction in the slot, or too few answered.
     InVain,
 }
@@ -80,7 +69,7 @@ pub fn judge_search(
         return Search::ReceiptMissing { attempt, seen };
     }
     let denied = |said: &[ReceiptLookup]| {
-        let witnesses = said.iter().filter(|word| **word == ReceiptLookup::NotThere).count();
+        let witnesses = said.iter().filter(|lookup| **lookup == ReceiptLookup::NotThere).count();
         witnesses >= witnesses_needed(said.len())
     };
     if !looked.is_empty() && looked.iter().all(|said| denied(said.as_ref())) {
@@ -90,38 +79,34 @@ pub fn judge_search(
     }
 }
 
-/// Whether a block is canonical at the finality threshold, as far as is known.
+/// The standing of a block in the chain, as far as is known.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BlockStanding {
-    /// It is.
+    /// Canonical at the finality threshold.
     Settled,
-    /// It may still leave the chain, or has not been checked yet.
+    /// Not final: the block may still leave the chain, or has not been checked yet.
     Open,
-    /// It has left the chain.
+    /// No longer in the canonical chain.
     Left,
 }
 
 /// One open slot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct OpenSlot {
-    /// Its nonce.
     pub nonce: Nonce,
-    /// Its transaction's state.
     pub state: TxState,
     /// The last search's result; [`Search::NotYet`] again after a further attempt or a reorg.
     pub search: Search,
     /// The standing of the block in which that search saw something.
     pub block: BlockStanding,
-    /// How long searches have brought no proof.
+    /// The time for which searches have brought no proof.
     pub unproven_for: Duration,
 }
 
 /// The facts about a submitter's slots at one moment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReconcileView<'a> {
-    /// Pipelined or strict.
     pub mode: Mode,
-    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// The stored cursor.
     pub cursor: Nonce,
@@ -133,7 +118,7 @@ pub struct ReconcileView<'a> {
     pub open: &'a [OpenSlot],
     /// Nonces that callers have reserved and fill themselves.
     pub reserved: &'a BTreeSet<Nonce>,
-    /// How long searches may bring no proof before an alert (`grey_zone.timeout`).
+    /// The time for which searches may bring no proof before an alert (`grey_zone.timeout`).
     pub patience: Duration,
 }
 
@@ -161,33 +146,16 @@ pub enum ReconcileStep {
     MoveCursor(CursorMove),
     /// The chain has used the slot: look for receipts of all its attempts at every endpoint, and for the
     /// transaction in it.
-    FindReceipts {
-        /// The slot.
-        nonce: Nonce,
-    },
+    FindReceipts { nonce: Nonce },
     /// The slot is ours: record this attempt's receipt.
-    NoteReceipt {
-        /// The slot.
-        nonce: Nonce,
-        /// The attempt's index.
-        attempt: usize,
-    },
+    NoteReceipt { nonce: Nonce, attempt: usize },
     /// A foreign transaction is in the slot, in a block that is not settled: show it, and wait.
-    AwaitFinality {
-        /// The slot.
-        nonce: Nonce,
-    },
+    AwaitFinality { nonce: Nonce },
     /// End the transaction as NONCE_TAKEN ([`crate::TxEvent::SlotTaken`]).
-    SlotTaken {
-        /// The slot.
-        nonce: Nonce,
-    },
+    SlotTaken { nonce: Nonce },
     /// No proof was found for too long, although the use of the slot is settled: mark it STUCK
     /// ([`StuckReason::Unproven`]) and keep searching.
-    Unproven {
-        /// The slot.
-        nonce: Nonce,
-    },
+    Unproven { nonce: Nonce },
     /// Show it, and ask the stuck policy if it blocks the head of line.
     Hole(Hole),
 }
@@ -236,9 +204,7 @@ impl fmt::Display for Foreign {
 /// An observation, not a proof: a lagging count shows holes where our own finished transactions are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hole {
-    /// The lowest.
     pub first: Nonce,
-    /// The highest.
     pub last: Nonce,
     /// A node's pool holds a foreign transaction there: it may fill by itself. It is shown all the same,
     /// because a pool can drop it and leave the hole for ever.
@@ -311,7 +277,7 @@ fn steps_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Vec<ReconcileStep> {
     }
 }
 
-/// Whether a settled block shows that a strict submitter's count does not come from its own slots (I12).
+/// Checks whether a settled block shows that a strict submitter's count does not come from its own slots (I12).
 fn settled_difference(view: &ReconcileView<'_>) -> Option<Unexplained> {
     let settled = view.settled?;
     let difference = unexplained(view.cursor, unsettled(view), settled.count)?;
@@ -354,7 +320,7 @@ pub fn holes(
     Ok(holes)
 }
 
-/// Why an operator's resume is refused.
+/// The reason why an operator's resume is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum CannotResume {
     /// The chain lacks slots of ours that are settled, and the cursor never goes back (I4).

@@ -45,7 +45,7 @@ const FLOOR_NONZERO_BYTE_GAS: u64 = 40;
 /// empty blocks in a row lower it only to a tenth.
 const BASE_FEE_SHARE: u128 = 10;
 
-/// Why there is no estimate of a call's gas.
+/// The reason why there is no estimate of a call's gas.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum NoEstimate {
     /// The call itself can't succeed.
@@ -54,8 +54,8 @@ pub enum NoEstimate {
     Unavailable(String),
 }
 
-/// Why a call can't succeed, by the class of a node's answer to its estimate; `None` if the answer is
-/// about the node.
+/// The reason why a call can't succeed, by the class of a node's answer to its estimate; `None` if the
+/// answer is about the node.
 ///
 /// An estimate has no nonce, no price and no place in a pool, so answers about those are a node's trouble.
 /// So is an unknown answer: repeating a hopeless call costs a caller less than giving up a good one.
@@ -108,15 +108,11 @@ pub fn estimated_gas(trial: CallEstimate) -> Result<u64, NoEstimate> {
 pub struct PricedTx<'a> {
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// The value to transfer.
     pub value: U256,
-    /// The call data.
     pub data: &'a [u8],
-    /// The access list.
     pub access_list: &'a [AccessListEntry],
     /// The caller's cap on the gas price.
     pub callers_cap: Option<GasPrice>,
-    /// The fees.
     pub fees: Fees,
 }
 
@@ -162,8 +158,8 @@ pub fn least_gas(demand: &PricedTx<'_>, has_calldata_floor: bool) -> u64 {
 /// Judges a transaction's size and gas limit.
 ///
 /// # Errors
-/// It is longer than nodes accept, or its gas is below the intrinsic gas, above the chain's limit for a
-/// transaction, or above a block's.
+/// The transaction is longer than nodes accept, or its gas is below the intrinsic gas, above the chain's
+/// limit for a transaction, or above a block's.
 pub fn judge_gas(
     demand: &PricedTx<'_>,
     limits: &ChainLimits,
@@ -234,7 +230,7 @@ pub fn gas_for_estimate(
 /// Judges the price against the base fee. Only a cap can make it so low.
 ///
 /// # Errors
-/// It is below a tenth of the base fee; the refusal names the cap.
+/// The cap is below a tenth of the base fee; the refusal names the cap.
 pub fn judge_price(
     demand: &PricedTx<'_>,
     base_fee: Option<GasPrice>,
@@ -264,16 +260,14 @@ pub fn judge_price(
 /// A signed attempt's cost.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct AttemptCost {
-    /// The purpose of the attempt.
     pub kind: AttemptKind,
-    /// The fees.
     pub fees: Fees,
     /// The value of a [`AttemptKind::Replacement`], which may differ from the intent's; `None` if it could not
     /// be read. Unused for the other kinds.
     pub replaced_value: Option<U256>,
 }
 
-/// What an account's open transactions may cost: the same rule for creates and simulations.
+/// The maximum cost of an account's open transactions: the same rule for creates and simulations.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OpenCosts {
     slots: Vec<(Nonce, U256)>,
@@ -311,9 +305,9 @@ impl OpenCosts {
         self.queued = self.queued.saturating_add(PricedTx::of(intent, fees).cost());
     }
 
-    /// What the account has left for a new transaction, by the endpoint that reports most: one that lags or
-    /// reports too little refuses nothing by itself. An endpoint that has mined a slot has already
-    /// deducted its cost from the balance.
+    /// The funds that the account has left for a new transaction, by the endpoint that reports most: one
+    /// that lags or reports too little refuses nothing by itself. An endpoint that has mined a slot has
+    /// already deducted its cost from the balance.
     pub fn available(&self, funds: &[Funds]) -> Option<Wei> {
         let left = |funds: &Funds| {
             let unmined = self.slots.iter().filter(|(nonce, _)| *nonce >= funds.mined);
@@ -327,7 +321,7 @@ impl OpenCosts {
 /// Judges whether the rest of an account's balance covers a transaction.
 ///
 /// # Errors
-/// It does not.
+/// The balance does not cover it.
 pub fn judge_funds(value: U256, fees: &Fees, left: Wei) -> Result<(), Refusal> {
     let cost = cost(value, fees);
     if cost <= left.0 {

@@ -25,33 +25,13 @@ pub enum RejectedSlot {
     Recycle,
 }
 
-impl RejectedSlot {
-    /// All policies.
-    pub const ALL: [Self; 3] = [Self::Hold, Self::Placeholder, Self::Recycle];
-
-    /// The name in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Hold => "hold",
-            Self::Placeholder => "placeholder",
-            Self::Recycle => "recycle",
-        }
-    }
-
-    /// The policy with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|policy| policy.name() == name)
-    }
-}
+names!(RejectedSlot { Hold => "hold", Placeholder => "placeholder", Recycle => "recycle" });
 
 /// The facts about one transaction that the nodes reject.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RejectedView<'a> {
-    /// Its state.
     pub state: TxState,
-    /// Its nonce.
     pub nonce: Nonce,
-    /// Its submitter's mode.
     pub mode: Mode,
     /// The combined answers to every send of every attempt, in order; `None` if not all are known because an
     /// answer was lost or an earlier owner received them.
@@ -66,7 +46,7 @@ pub struct RejectedView<'a> {
     pub next_waits: bool,
     /// This node has the account's key.
     pub has_key: bool,
-    /// It has a cancellation or a placeholder among its attempts.
+    /// One of its attempts is a cancellation or a placeholder.
     pub closing: bool,
 }
 
@@ -85,7 +65,7 @@ pub enum RejectedDecision {
     Recycle,
 }
 
-/// Why a rejected transaction keeps its slot.
+/// The reason why a rejected transaction keeps its slot.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum HoldReason {
     /// The policy is to hold.
@@ -103,7 +83,6 @@ pub enum HoldReason {
 }
 
 impl HoldReason {
-    /// All reasons.
     pub const ALL: [Self; 6] = [
         Self::Policy,
         Self::NoKey,
@@ -131,7 +110,7 @@ impl fmt::Display for HoldReason {
     }
 }
 
-/// Whether it is certain that no node ever accepted any attempt (I3): there was no unclear answer, and
+/// Returns whether it is certain that no node ever accepted any attempt (I3): there was no unclear answer, and
 /// every answer to every send proves that the bytes could not be accepted.
 pub fn provably_never_accepted(state: TxState, answers: Option<&[AnswerClass]>) -> bool {
     let nothing_unclear = transition(state, TxEvent::SlotRecycled).is_ok();
@@ -203,18 +182,16 @@ fn obstacle(view: &RejectedView<'_>, proven: bool) -> Option<HoldReason> {
     }
 }
 
+// `docs/decisions.md` has most cases as a table, which a test compares with the code.
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::nonce;
 
     const UNSENT: TxState = TxState::Allocated(Allocated::Unsent);
     const GREY: TxState = TxState::Allocated(Allocated::UnknownSubmitResult);
     const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
     const INVALID: &[AnswerClass] = &[AnswerClass::Invalid];
-
-    fn nonce(value: u64) -> Nonce {
-        Nonce::new(value).unwrap()
-    }
 
     /// Rejected beyond doubt, and nothing stands in the way.
     fn view(state: TxState) -> RejectedView<'static> {
@@ -240,58 +217,32 @@ mod tests {
     }
 
     #[test]
-    fn with_proof_each_policy_does_what_it_says() {
-        for state in [UNSENT, REJECTED] {
-            let decided = RejectedSlot::ALL.map(|policy| decide(policy, &view(state)));
-            let hold = RejectedDecision::Hold(HoldReason::Policy);
-            let all = [hold, RejectedDecision::Placeholder, RejectedDecision::Recycle];
-            assert_eq!(decided, all, "{state}");
-        }
+    fn unsent_transaction_with_proof_is_handled_by_its_policy() {
+        let decided = RejectedSlot::ALL.map(|policy| decide(policy, &view(UNSENT)));
+        let hold = RejectedDecision::Hold(HoldReason::Policy);
+        assert_eq!(decided, [hold, RejectedDecision::Placeholder, RejectedDecision::Recycle]);
         assert_eq!(RejectedSlot::default(), RejectedSlot::Placeholder, "the line moves on");
     }
 
     #[test]
-    fn what_may_be_with_a_node_keeps_its_slot_whatever_is_said_later() {
-        let unclear = Some(HoldReason::MayBeWithANode);
-        assert_eq!(held(&view(GREY)), unclear);
-        assert_eq!(held(&RejectedView { answers: None, ..view(REJECTED) }), unclear);
-        let once = [AnswerClass::Transient, AnswerClass::Invalid];
-        assert_eq!(held(&RejectedView { answers: Some(&once), ..view(REJECTED) }), unclear);
-        let reverted = [AnswerClass::Reverted];
-        assert_eq!(held(&RejectedView { answers: Some(&reverted), ..view(REJECTED) }), unclear);
-        let silence = Some(&[][..]);
-        assert_eq!(held(&RejectedView { answers: silence, ..view(REJECTED) }), unclear);
-    }
-
-    #[test]
-    fn a_slot_that_anything_may_be_in_is_not_recycled() {
-        let counts = |mined, pending| Some(AccountCounts::confirmed(nonce(mined), nonce(pending)));
-        for counts in [None, counts(4, 6), counts(6, 6)] {
+    fn slot_without_proof_or_with_a_doubtful_count_is_not_recycled() {
+        assert_eq!(held(&view(GREY)), Some(HoldReason::MayBeWithANode));
+        let silence = RejectedView { answers: Some(&[]), ..view(REJECTED) };
+        assert_eq!(held(&silence), Some(HoldReason::MayBeWithANode));
+        for counts in [None, Some(AccountCounts::confirmed(nonce(6), nonce(6)))] {
             let used = RejectedView { counts, ..view(REJECTED) };
             assert_eq!(held(&used), Some(HoldReason::MayBeUsed));
         }
     }
 
     #[test]
-    fn below_open_slots_it_is_recycled_only_to_somebody() {
-        let below = RejectedView { higher_open: true, ..view(REJECTED) };
-        assert_eq!(held(&below), Some(HoldReason::NobodyToFillIt));
-        let filled = RejectedView { next_waits: true, ..below };
-        assert_eq!(decide(RejectedSlot::Recycle, &filled), RejectedDecision::Recycle);
-        let strict = RejectedView { mode: Mode::Strict, ..view(REJECTED) };
-        assert_eq!(held(&strict), Some(HoldReason::Strict));
-    }
-
-    #[test]
-    fn receipts_are_looked_for_before_a_doubtful_one_is_replaced() {
-        let reverted = [AnswerClass::Reverted];
-        let answers = Some(&reverted[..]);
-        let view = RejectedView { answers, receipts_looked_for: false, ..view(UNSENT) };
-        for policy in RejectedSlot::ALL {
-            assert_eq!(decide(policy, &view), RejectedDecision::FindReceipts);
+    fn mined_or_unclear_transaction_is_left() {
+        let unclear = RejectedView { answers: Some(&[AnswerClass::Unknown]), ..view(GREY) };
+        for view in [view(TxState::Tracking(Tracking::Mined)), unclear] {
+            for policy in RejectedSlot::ALL {
+                assert_eq!(decide(policy, &view), RejectedDecision::Leave);
+            }
         }
-        let looked = RejectedView { receipts_looked_for: true, ..view };
-        assert_eq!(decide(RejectedSlot::Placeholder, &looked), RejectedDecision::Placeholder);
     }
 
     #[test]
@@ -302,26 +253,5 @@ mod tests {
         for reason in HoldReason::ALL {
             assert_ne!(reason.to_string(), format!("{reason:?}"));
         }
-    }
-
-    #[test]
-    fn without_a_key_the_slot_is_held() {
-        let keyless = RejectedView { has_key: false, ..view(REJECTED) };
-        let hold = RejectedDecision::Hold(HoldReason::NoKey);
-        assert_eq!(decide(RejectedSlot::Placeholder, &keyless), hold);
-    }
-
-    #[test]
-    fn what_a_node_has_had_is_not_rejected_by_others() {
-        for state in [TxState::Tracking(Tracking::Pending), TxState::Tracking(Tracking::Mined)] {
-            for policy in RejectedSlot::ALL {
-                assert_eq!(decide(policy, &view(state)), RejectedDecision::Leave);
-            }
-        }
-        let alive = [AnswerClass::Unknown];
-        let unclear = RejectedView { answers: Some(&alive), ..view(GREY) };
-        assert_eq!(decide(RejectedSlot::Placeholder, &unclear), RejectedDecision::Leave);
-        let closing = RejectedView { closing: true, ..view(REJECTED) };
-        assert_eq!(decide(RejectedSlot::Placeholder, &closing), RejectedDecision::Leave);
     }
 }

@@ -82,7 +82,7 @@ fn scatter(tx_id: TxId, resends: u32) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// How long an open transaction has been waited for. It is stored, so that a new owner continues it:
+/// The time for which an open transaction has waited. It is stored, so that a new owner continues it:
 /// otherwise STUCK is never reached where owners change often.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Patience {
@@ -107,32 +107,28 @@ impl Patience {
 /// The facts about one open transaction.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitView {
-    /// The transaction.
     pub tx_id: TxId,
-    /// Its state.
     pub state: TxState,
-    /// It is the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
+    /// True for the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
     /// not become STUCK: it is not what blocks.
     pub is_head: bool,
     /// Since when it has been waited for ([`Patience::since`]).
     pub since: Timestamp,
     /// The number of resends since then.
     pub resends: u32,
-    /// When it was last sent.
     pub sent_at: Timestamp,
-    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// What keeps blocks from including it although nodes have it ([`crate::hindrance`]).
+    /// The reason why blocks don't include it although nodes have it ([`crate::hindrance`]).
     pub hindered_by: Option<StuckReason>,
     /// The cause of its hold may be gone: the balance covers it, or the market asks no more than it
     /// offers. A hint; without it the regular pauses apply.
     pub hold_may_be_over: bool,
-    /// What hindered it is gone, and it was not sent since.
+    /// Its hindrance is gone, and it was not sent since.
     pub hindrance_is_over: bool,
 }
 
 impl ResubmitView {
-    /// Why it waits although nodes answer.
+    /// The reason why it waits although nodes answer.
     fn hold(&self) -> Option<StuckReason> {
         hold(self.state, self.last_answer).or(self.hindered_by)
     }
@@ -182,13 +178,13 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
 }
 
-/// Whether a transaction in this state is resent automatically.
+/// Returns whether a transaction in this state is resent automatically.
 pub const fn is_resent(state: TxState) -> bool {
     !matches!(sending(state), Sending::No | Sending::OnceUnhindered)
 }
 
-/// Whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted it, a
-/// reorg removed its receipt, or a policy or an operator acted on it.
+/// Returns whether an event restarts the wait for a receipt: the transaction got its slot, a node accepted
+/// it, a reorg removed its receipt, or a policy or an operator acted on it.
 ///
 /// Without this, a transaction that has just left STUCK would be marked STUCK again at the next tick.
 pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
@@ -210,7 +206,7 @@ pub const fn renews_patience(from: TxState, event: TxEvent) -> bool {
     }
 }
 
-/// Why an open transaction waits although nodes answer; also its reason once it is STUCK.
+/// The reason why an open transaction waits although nodes answer; also its reason once it is STUCK.
 ///
 /// A hold ends without an action of ours: the account is funded, the market comes down, a node changes its
 /// settings.
@@ -228,7 +224,7 @@ pub const fn hold_of(answer: Option<AnswerClass>) -> Option<StuckReason> {
     }
 }
 
-/// Why a transaction in this state waits. Until a new owner gets its first answer, the stored state
+/// The reason why a transaction in this state waits. Until a new owner gets its first answer, the stored state
 /// counts.
 pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<StuckReason> {
     match (state, last_answer) {
@@ -239,7 +235,7 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
     }
 }
 
-/// Whether a transaction is resent automatically, and whether it can become STUCK.
+/// The rule by which a transaction in a state is resent.
 enum Sending {
     No,
     /// STUCK without a known cause: sent again once a cause that was found later is gone.
@@ -302,17 +298,15 @@ fn out_of_patience(
     (tried && !outage).then(|| hold.unwrap_or(nobody_knows))
 }
 
+// `docs/decisions.md` has more cases as tables, which a test compares with the code.
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::at;
     use uuid::Uuid;
 
     const PENDING: TxState = TxState::Tracking(Tracking::Pending);
     const GREY: TxState = TxState::Allocated(Allocated::UnknownSubmitResult);
-
-    fn at(seconds: u64) -> Timestamp {
-        Timestamp::EPOCH.after(Duration::from_secs(seconds))
-    }
 
     fn rules() -> ResubmitRules {
         ResubmitRules { jitter_percent: 0, ..ResubmitRules::default() }
@@ -334,17 +328,10 @@ mod tests {
     }
 
     #[test]
-    fn it_is_sent_again_when_the_pause_is_over_and_not_before() {
+    fn transaction_is_resent_when_its_pause_is_over() {
         let wait = ResubmitDecision::Wait { until: at(30) };
         assert_eq!(decide(&rules(), &view(PENDING), at(29)), wait);
         assert_eq!(decide(&rules(), &view(PENDING), at(30)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn pauses_grow_to_the_longest() {
-        let pause = |resends| rules().pause(view(PENDING).tx_id, resends).as_secs();
-        assert_eq!([pause(0), pause(1), pause(2), pause(5)], [30, 45, 67, 227]);
-        assert_eq!([pause(6), pause(7), pause(u32::MAX)], [300, 300, 300]);
     }
 
     #[test]
@@ -358,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn the_timeout_marks_it_stuck_and_counts_from_the_last_act() {
+    fn timeout_counts_from_the_last_action_and_ends_in_stuck() {
         let rules = ResubmitRules { timeout: Some(Duration::from_secs(3_600)), ..rules() };
         let timed_out = ResubmitDecision::AskPolicy(StuckReason::TimedOut);
         assert_eq!(decide(&rules, &view(PENDING), at(3_600)), timed_out);
@@ -367,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hindered_is_stuck_for_that_reason_and_sent_again_for_ever() {
+    fn hindered_transaction_is_stuck_for_that_reason_and_still_resent() {
         let rules = ResubmitRules { timeout: Some(Duration::from_secs(60)), ..rules() };
         let hindered_by = Some(StuckReason::InsufficientFunds);
         let hindered = ResubmitView { hindered_by, sent_at: at(40), ..view(PENDING) };
@@ -378,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn what_timed_out_is_sent_again_once_what_hindered_it_is_gone() {
+    fn timed_out_transaction_is_resent_once_its_hindrance_is_gone() {
         for reason in [StuckReason::TimedOut, StuckReason::ResubmitsExhausted] {
             let stuck = view(TxState::Stuck(reason));
             assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
@@ -388,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn the_grey_zone_ends_in_stuck_unless_a_node_says_what_it_waits_for() {
+    fn grey_zone_ends_in_stuck_unless_a_node_names_a_hold() {
         let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
         assert_eq!(decide(&rules(), &view(GREY), at(600)), asked);
         let worn = ResubmitView { resends: 20, ..view(GREY) };
@@ -408,24 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_neither_uses_up_the_resends_nor_jams_the_account() {
-        for answer in [AnswerClass::Transient, AnswerClass::RateLimited] {
-            let cut_off = ResubmitView { last_answer: Some(answer), resends: 99, ..view(PENDING) };
-            assert_eq!(decide(&rules(), &cut_off, at(300)), ResubmitDecision::Resend);
-        }
-        let stuck = TxState::Stuck(StuckReason::GreyZone);
-        assert_eq!(decide(&rules(), &view(stuck), at(9_999)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn what_stands_behind_another_one_is_resent_but_never_given_up_on() {
-        let rules = ResubmitRules { timeout: Some(Duration::from_secs(1)), ..rules() };
-        let behind = ResubmitView { is_head: false, resends: 500, ..view(GREY) };
-        assert_eq!(decide(&rules, &behind, at(90_000)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn what_waits_for_a_missing_predecessor_is_not_sent_for_its_age_unless_it_is_the_head() {
+    fn transaction_behind_a_missing_predecessor_is_not_resent_unless_it_is_the_head() {
         let refused = ResubmitView { last_answer: Some(AnswerClass::NonceTooHigh), ..view(GREY) };
         assert_eq!(decide(&rules(), &refused, at(30)), ResubmitDecision::Resend);
         let behind = ResubmitView { is_head: false, ..refused };
@@ -433,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hold_is_retried_for_ever_and_at_once_when_its_cause_may_be_gone() {
+    fn held_transaction_is_retried_for_ever_and_sooner_when_its_cause_may_be_gone() {
         for (answer, reason) in [
             (AnswerClass::InsufficientFunds, StuckReason::InsufficientFunds),
             (AnswerClass::FeeTooLow, StuckReason::FeeCap),
@@ -453,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_just_left_stuck_has_all_its_patience_again() {
+    fn transaction_that_left_stuck_starts_a_new_wait() {
         for reason in StuckReason::ALL {
             for event in [TxEvent::Retried, TxEvent::NodeAccepted] {
                 assert!(renews_patience(TxState::Stuck(reason), event), "{reason:?}");
@@ -462,17 +432,6 @@ mod tests {
         assert!(renews_patience(TxState::Tracking(Tracking::Mined), TxEvent::Orphaned));
         for event in [TxEvent::NodeAccepted, TxEvent::Resent, TxEvent::AnswerUnclear] {
             assert!(!renews_patience(PENDING, event), "more of the same is no news");
-        }
-    }
-
-    #[test]
-    fn what_is_mined_or_expired_is_not_sent() {
-        for state in [
-            TxState::Tracking(Tracking::Mined),
-            TxState::Stuck(StuckReason::Expired),
-            TxState::Confirmed,
-        ] {
-            assert_eq!(decide(&rules(), &view(state), at(90_000)), ResubmitDecision::Leave);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What the SQL stores share: queries by name, and the numbers that columns hold for enums.
+//! Shared by the SQL stores: queries by name, and the numbers that columns hold for enums.
 //!
 //! A store keeps its queries in a few files, one for each area. Each query begins with a line
 //! `-- name: …` and a line that says what it promises. [`queries!`](crate::queries) makes a constant
@@ -9,10 +9,10 @@ pub mod row;
 use std::ops::RangeInclusive;
 
 use crate::nonce::{Mode, SubmitterStatus};
-use crate::port::{AttemptKind, Evidence, ReservationState, Schedule};
+use crate::port::{AttemptKind, Evidence, ListFilter, ReservationState, Schedule, StateFilter};
 use crate::state::TxState;
 
-/// What the first line of a query begins with.
+/// The start of the first line of a query.
 const HEADER: &str = "-- name: ";
 
 /// The codes of states in which a transaction is finished.
@@ -41,7 +41,7 @@ impl Query {
         self.text
     }
 
-    /// What is sent: its own text, unless a test has replaced it.
+    /// The text that is sent: its own, unless a test has replaced it.
     pub fn text_with(self, overrides: Overrides) -> &'static str {
         let replaced = overrides.iter().find(|(name, _)| *name == self.name);
         replaced.map_or(self.text, |(_, text)| text)
@@ -66,7 +66,7 @@ pub const fn query(file: &'static str, constant: &str) -> Query {
     }
 }
 
-/// How many queries a file holds.
+/// The number of queries in a file.
 pub const fn count(file: &'static str) -> usize {
     let mut count = 0;
     let mut rest = next(file);
@@ -105,7 +105,7 @@ const fn next(text: &'static str) -> Option<(Query, &'static str)> {
     Some((Query { name, text: text.trim_ascii_end() }, after))
 }
 
-/// Where the next line that is a header begins.
+/// The start of the next line that is a header.
 const fn header(text: &str, from: usize) -> Option<usize> {
     let (bytes, header) = (text.as_bytes(), HEADER.as_bytes());
     let mut at = from;
@@ -153,6 +153,27 @@ macro_rules! query_file {
     };
 }
 
+/// The query for a page of transactions and the codes of the states that it takes, or `None` if nothing can
+/// pass the filter. Of the three queries one finds any state, one open states alone and one failed states
+/// alone; the last two read no other finished rows.
+pub fn page_query(
+    filter: &ListFilter,
+    [any, open, failed]: [Query; 3],
+) -> Option<(Query, Option<Vec<i16>>)> {
+    if filter.excludes_everything() {
+        return None;
+    }
+    let StateFilter::Of(states) = &filter.states else { return Some((any, None)) };
+    let query = if !states.iter().any(|state| state.is_final()) {
+        open
+    } else if states.iter().all(|state| matches!(state, TxState::Failed(_))) {
+        failed
+    } else {
+        any
+    };
+    Some((query, Some(states.iter().map(|state| state.code()).collect())))
+}
+
 /// Every word that may stand in a comment behind a number of a query (`state = 3 /* RECYCLABLE */`),
 /// with the number that it stands for.
 pub fn codes() -> Vec<(String, i16)> {
@@ -189,6 +210,7 @@ pub fn codes() -> Vec<(String, i16)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::state::{Failed, Queued};
 
     const FILE: &str = "-- What the file is for.\n\n-- name: one\n-- One.\nselect 1\n\n-- name: two\n\
                         -- Two, with -- name: inside.\nselect 2\n";
@@ -213,6 +235,27 @@ mod tests {
         let overrides: Overrides = &[("two", "select 0")];
         assert_eq!(query(FILE, "TWO").text_with(overrides), "select 0");
         assert_eq!(query(FILE, "ONE").text_with(overrides), query(FILE, "ONE").text());
+    }
+
+    #[test]
+    fn open_and_failed_states_have_pages_of_their_own() {
+        const THREE: &str = "-- name: any\n-- name: open\n-- name: failed\n";
+        let pages = ["any", "open", "failed"].map(|name| query(THREE, name));
+        let waiting = TxState::Queued(Queued::Waiting);
+        let reverted = TxState::Failed(Failed::Reverted);
+        for (states, expected) in [
+            (vec![], None),
+            (vec![waiting], Some("open")),
+            (vec![reverted], Some("failed")),
+            (vec![TxState::Confirmed], Some("any")),
+            (vec![waiting, reverted], Some("any")),
+        ] {
+            let codes = states.iter().map(|state| state.code()).collect();
+            let filter = ListFilter { states: StateFilter::Of(states), ..Default::default() };
+            let found = page_query(&filter, pages);
+            let found = found.map(|(query, codes)| (query.name(), codes));
+            assert_eq!(found, expected.map(|name| (name, Some(codes))));
+        }
     }
 
     #[test]

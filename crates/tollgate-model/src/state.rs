@@ -21,7 +21,7 @@ pub enum TxState {
     Stuck(StuckReason),
 }
 
-/// Why a transaction has no nonce yet.
+/// The reason why a transaction has no nonce yet.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Queued {
     /// The window is full, or the writer has not processed it yet.
@@ -30,7 +30,7 @@ pub enum Queued {
     Held,
 }
 
-/// What is known of the first send.
+/// The knowledge about the first send.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Allocated {
     /// Not sent, as far as any owner has recorded.
@@ -42,7 +42,7 @@ pub enum Allocated {
     InsufficientFunds,
 }
 
-/// What is known since a node accepted it.
+/// The knowledge about a transaction that a node has accepted.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Tracking {
     /// With a node, no receipt yet.
@@ -53,7 +53,7 @@ pub enum Tracking {
     Mined,
 }
 
-/// How a transaction ended without being executed as requested.
+/// The way in which a transaction ended without being executed as requested.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Failed {
     /// Mined and reverted.
@@ -66,7 +66,7 @@ pub enum Failed {
     NonceTaken,
 }
 
-/// Why a transaction makes no progress by itself.
+/// The reason why a transaction makes no progress by itself.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum StuckReason {
     /// `timeout.transaction` has passed.
@@ -90,96 +90,66 @@ pub enum StuckReason {
     Unwritable,
 }
 
-impl StuckReason {
-    /// All reasons.
-    pub const ALL: [Self; 9] = [
-        Self::TimedOut,
-        Self::ResubmitsExhausted,
-        Self::GreyZone,
-        Self::Rejected,
-        Self::Expired,
-        Self::InsufficientFunds,
-        Self::FeeCap,
-        Self::Unproven,
-        Self::Unwritable,
-    ];
+names!(StuckReason {
+    TimedOut => "timed_out",
+    ResubmitsExhausted => "resubmits_exhausted",
+    GreyZone => "grey_zone",
+    Rejected => "rejected",
+    Expired => "expired",
+    InsufficientFunds => "insufficient_funds",
+    FeeCap => "fee_cap",
+    Unproven => "unproven",
+    Unwritable => "unwritable",
+});
 
-    /// The name in configuration: the sub-state's name in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::TimedOut => "timed_out",
-            Self::ResubmitsExhausted => "resubmits_exhausted",
-            Self::GreyZone => "grey_zone",
-            Self::Rejected => "rejected",
-            Self::Expired => "expired",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::FeeCap => "fee_cap",
-            Self::Unproven => "unproven",
-            Self::Unwritable => "unwritable",
+/// Defines `ALL`, `code`, `from_code` and `sub_name` from a table of states.
+macro_rules! states {
+    ($([$($state:tt)+] => $code:literal, $sub_name:expr;)+) => {
+        /// All states, in the order of a transaction's life.
+        pub const ALL: [Self; [$($code),+].len()] = [$($($state)+),+];
+
+        /// The number under which stores save the state.
+        pub const fn code(self) -> i16 {
+            match self { $($($state)+ => $code),+ }
         }
-    }
+
+        /// Finds the state that stores save under this number.
+        pub const fn from_code(code: i16) -> Option<Self> {
+            match code { $($code => Some($($state)+),)+ _ => None }
+        }
+
+        /// The sub-state's name, if there is one.
+        pub const fn sub_name(self) -> Option<&'static str> {
+            match self { $($($state)+ => $sub_name),+ }
+        }
+    };
 }
 
 impl TxState {
-    /// All states, in the order of a transaction's life.
-    pub const ALL: [Self; 22] = [
-        Self::Queued(Queued::Waiting),
-        Self::Queued(Queued::Held),
-        Self::Allocated(Allocated::Unsent),
-        Self::Allocated(Allocated::UnknownSubmitResult),
-        Self::Allocated(Allocated::InsufficientFunds),
-        Self::Tracking(Tracking::Pending),
-        Self::Tracking(Tracking::Stale),
-        Self::Tracking(Tracking::Mined),
-        Self::Confirmed,
-        Self::Failed(Failed::Reverted),
-        Self::Failed(Failed::Cancelled),
-        Self::Failed(Failed::Rejected),
-        Self::Failed(Failed::NonceTaken),
-        Self::Stuck(StuckReason::TimedOut),
-        Self::Stuck(StuckReason::ResubmitsExhausted),
-        Self::Stuck(StuckReason::GreyZone),
-        Self::Stuck(StuckReason::Rejected),
-        Self::Stuck(StuckReason::Expired),
-        Self::Stuck(StuckReason::InsufficientFunds),
-        Self::Stuck(StuckReason::FeeCap),
-        Self::Stuck(StuckReason::Unproven),
-        Self::Stuck(StuckReason::Unwritable),
-    ];
-
-    /// The number under which stores save the state. Never reuse one.
-    ///
-    /// Tens are the state, units the sub-state; 40 to 59 are final.
-    pub const fn code(self) -> i16 {
-        match self {
-            Self::Queued(Queued::Waiting) => 10,
-            Self::Queued(Queued::Held) => 11,
-            Self::Allocated(Allocated::Unsent) => 20,
-            Self::Allocated(Allocated::UnknownSubmitResult) => 21,
-            Self::Allocated(Allocated::InsufficientFunds) => 22,
-            Self::Tracking(Tracking::Pending) => 30,
-            Self::Tracking(Tracking::Stale) => 31,
-            Self::Tracking(Tracking::Mined) => 32,
-            Self::Confirmed => 40,
-            Self::Failed(Failed::Reverted) => 50,
-            Self::Failed(Failed::Cancelled) => 51,
-            Self::Failed(Failed::Rejected) => 52,
-            Self::Failed(Failed::NonceTaken) => 53,
-            Self::Stuck(StuckReason::TimedOut) => 60,
-            Self::Stuck(StuckReason::ResubmitsExhausted) => 61,
-            Self::Stuck(StuckReason::GreyZone) => 62,
-            Self::Stuck(StuckReason::Rejected) => 63,
-            Self::Stuck(StuckReason::Expired) => 64,
-            Self::Stuck(StuckReason::InsufficientFunds) => 65,
-            Self::Stuck(StuckReason::FeeCap) => 66,
-            Self::Stuck(StuckReason::Unproven) => 67,
-            Self::Stuck(StuckReason::Unwritable) => 69,
-        }
-    }
-
-    /// The state that stores save under `code`, if there is one.
-    pub fn from_code(code: i16) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.code() == code)
+    // Tens are the state, units the sub-state; 40 to 59 are final. Never reuse a code.
+    states! {
+        [Self::Queued(Queued::Waiting)] => 10, Some("WAITING");
+        [Self::Queued(Queued::Held)] => 11, Some("HELD");
+        [Self::Allocated(Allocated::Unsent)] => 20, Some("UNSENT");
+        [Self::Allocated(Allocated::UnknownSubmitResult)] => 21, Some("UNKNOWN_SUBMIT_RESULT");
+        [Self::Allocated(Allocated::InsufficientFunds)] => 22, Some("INSUFFICIENT_FUNDS");
+        [Self::Tracking(Tracking::Pending)] => 30, Some("PENDING");
+        [Self::Tracking(Tracking::Stale)] => 31, Some("STALE");
+        [Self::Tracking(Tracking::Mined)] => 32, Some("MINED");
+        [Self::Confirmed] => 40, None;
+        [Self::Failed(Failed::Reverted)] => 50, Some("REVERTED");
+        [Self::Failed(Failed::Cancelled)] => 51, Some("CANCELLED");
+        [Self::Failed(Failed::Rejected)] => 52, Some("REJECTED");
+        [Self::Failed(Failed::NonceTaken)] => 53, Some("NONCE_TAKEN");
+        [Self::Stuck(StuckReason::TimedOut)] => 60, Some("TIMED_OUT");
+        [Self::Stuck(StuckReason::ResubmitsExhausted)] => 61, Some("RESUBMITS_EXHAUSTED");
+        [Self::Stuck(StuckReason::GreyZone)] => 62, Some("GREY_ZONE");
+        [Self::Stuck(StuckReason::Rejected)] => 63, Some("REJECTED");
+        [Self::Stuck(StuckReason::Expired)] => 64, Some("EXPIRED");
+        [Self::Stuck(StuckReason::InsufficientFunds)] => 65, Some("INSUFFICIENT_FUNDS");
+        [Self::Stuck(StuckReason::FeeCap)] => 66, Some("FEE_CAP");
+        [Self::Stuck(StuckReason::Unproven)] => 67, Some("UNPROVEN");
+        [Self::Stuck(StuckReason::Unwritable)] => 69, Some("UNWRITABLE");
     }
 
     /// The name in SQL, API, logs and docs.
@@ -194,35 +164,7 @@ impl TxState {
         }
     }
 
-    /// The sub-state's name, if there is one.
-    pub const fn sub_name(self) -> Option<&'static str> {
-        Some(match self {
-            Self::Queued(Queued::Waiting) => "WAITING",
-            Self::Queued(Queued::Held) => "HELD",
-            Self::Allocated(Allocated::Unsent) => "UNSENT",
-            Self::Allocated(Allocated::UnknownSubmitResult) => "UNKNOWN_SUBMIT_RESULT",
-            Self::Allocated(Allocated::InsufficientFunds) => "INSUFFICIENT_FUNDS",
-            Self::Tracking(Tracking::Pending) => "PENDING",
-            Self::Tracking(Tracking::Stale) => "STALE",
-            Self::Tracking(Tracking::Mined) => "MINED",
-            Self::Confirmed => return None,
-            Self::Failed(Failed::Reverted) => "REVERTED",
-            Self::Failed(Failed::Cancelled) => "CANCELLED",
-            Self::Failed(Failed::Rejected) => "REJECTED",
-            Self::Failed(Failed::NonceTaken) => "NONCE_TAKEN",
-            Self::Stuck(StuckReason::TimedOut) => "TIMED_OUT",
-            Self::Stuck(StuckReason::ResubmitsExhausted) => "RESUBMITS_EXHAUSTED",
-            Self::Stuck(StuckReason::GreyZone) => "GREY_ZONE",
-            Self::Stuck(StuckReason::Rejected) => "REJECTED",
-            Self::Stuck(StuckReason::Expired) => "EXPIRED",
-            Self::Stuck(StuckReason::InsufficientFunds) => "INSUFFICIENT_FUNDS",
-            Self::Stuck(StuckReason::FeeCap) => "FEE_CAP",
-            Self::Stuck(StuckReason::Unproven) => "UNPROVEN",
-            Self::Stuck(StuckReason::Unwritable) => "UNWRITABLE",
-        })
-    }
-
-    /// Why higher nonces wait for it if it is the head of line and makes no progress: the name in the API.
+    /// The reason, as named in the API, why higher nonces wait for it if it is the head of line.
     pub const fn blocks_with(self) -> Option<&'static str> {
         match self {
             Self::Allocated(Allocated::UnknownSubmitResult) => Some("unknown_submit_result"),
@@ -236,7 +178,7 @@ impl TxState {
         }
     }
 
-    /// Whether the state is final (I9).
+    /// Returns whether the state is final (I9).
     pub const fn is_final(self) -> bool {
         match self {
             Self::Confirmed | Self::Failed(_) => true,
@@ -244,7 +186,7 @@ impl TxState {
         }
     }
 
-    /// Whether it has a slot that is not closed yet.
+    /// Returns whether it has a slot that is not closed yet.
     ///
     /// STUCK counts: the slot still blocks its successors.
     pub const fn holds_open_slot(self) -> bool {
@@ -294,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_still_blocks_with_the_word_of_its_sub_state() {
+    fn blocked_by_reason_is_the_sub_state_in_lower_case() {
         for state in TxState::ALL {
             if let Some(word) = state.blocks_with() {
                 assert!(state.holds_open_slot(), "{state}");

@@ -42,7 +42,7 @@ impl Default for StuckThresholds {
     }
 }
 
-/// Why a policy is asked.
+/// The reason why a policy is asked.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Trigger {
     /// An operator asked, for any transaction with a slot. Not returned by [`trigger`]: handled at once.
@@ -58,27 +58,13 @@ pub enum Trigger {
     MarkedStuck,
 }
 
-impl Trigger {
-    /// All triggers.
-    pub const ALL: [Self; 5] = [
-        Self::OperatorAsked,
-        Self::HeadStuck,
-        Self::BacklogOld,
-        Self::BacklogDeep,
-        Self::MarkedStuck,
-    ];
-
-    /// The name in configuration, hooks and the audit trail.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::OperatorAsked => "operator_asked",
-            Self::HeadStuck => "head_stuck",
-            Self::BacklogOld => "backlog_old",
-            Self::BacklogDeep => "backlog_deep",
-            Self::MarkedStuck => "marked_stuck",
-        }
-    }
-}
+names!(Trigger {
+    OperatorAsked => "operator_asked",
+    HeadStuck => "head_stuck",
+    BacklogOld => "backlog_old",
+    BacklogDeep => "backlog_deep",
+    MarkedStuck => "marked_stuck",
+});
 
 /// The head of line: the lowest open slot that the chain may still wait for. A mined slot, or one that was
 /// used by an unknown transaction, blocks nothing.
@@ -94,19 +80,18 @@ pub fn head(open: impl IntoIterator<Item = (Nonce, TxState)>) -> Option<Nonce> {
 /// A submitter's line as its worker sees it. Without a head there is nothing to ask about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineView {
-    /// The head's state.
     pub head: TxState,
     /// Since when it has been the head, or since a policy or an operator last acted on it.
     pub head_since: Timestamp,
     /// When a policy was last asked about it.
     pub asked_at: Option<Timestamp>,
-    /// How many of the submitter's transactions wait behind the head, with a slot or without.
+    /// The number of the submitter's transactions behind the head, with a slot or without.
     pub depth: u64,
     /// When the oldest transaction without a receipt was accepted.
     pub oldest: Timestamp,
 }
 
-/// Whether the policy is asked about the head now, and why; the most specific reason wins.
+/// Checks whether the policy is asked about the head now, and why; the most specific reason wins.
 pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) -> Option<Trigger> {
     if line.asked_at.is_some_and(|at| now.since(at) < thresholds.ask_interval) {
         return None;
@@ -129,7 +114,6 @@ pub fn trigger(thresholds: &StuckThresholds, line: &LineView, now: Timestamp) ->
 /// The properties of a transaction that decide what may be done to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Subject {
-    /// Its state.
     pub state: TxState,
     /// This node has the account's key.
     pub has_key: bool,
@@ -137,11 +121,11 @@ pub struct Subject {
     pub signed_by_caller: bool,
     /// The caller allows another payload in its place.
     pub payload_may_change: bool,
-    /// It has a cancellation or a placeholder among its attempts.
+    /// One of its attempts is a cancellation or a placeholder.
     pub closing: bool,
 }
 
-/// How an action is carried out.
+/// The way in which an action is carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Plan {
     /// Only raise an alert.
@@ -156,21 +140,20 @@ pub enum Plan {
     Sign {
         /// The state-machine event.
         event: Option<TxEvent>,
-        /// The purpose of the attempt.
         kind: AttemptKind,
     },
 }
 
-/// Why an action is not possible for a transaction. It stays unchanged, with an alert.
+/// The reason why an action is not possible. The transaction stays unchanged, with an alert.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum Forbidden {
-    /// It is queued without a nonce: there is no slot to act in. It can be withdrawn instead.
+    /// Queued without a nonce: there is no slot to act in. It can be withdrawn instead.
     #[error("it has no slot")]
     NoSlot,
-    /// It has a receipt.
+    /// Already mined.
     #[error("it is mined")]
     Mined,
-    /// It is final (I9).
+    /// Already final (I9).
     #[error("it is final")]
     Final,
     /// This node does not have the account's key, so nothing new can be signed.
@@ -187,8 +170,8 @@ pub enum Forbidden {
     Closing,
 }
 
-/// What a policy's answer means for this transaction. `brings_payload`: a [`StuckAction::Replace`] came with
-/// its own payload.
+/// Translates a policy's answer into a step for this transaction. `brings_payload`: a
+/// [`StuckAction::Replace`] came with its own payload.
 pub fn plan(
     action: StuckAction,
     brings_payload: bool,
@@ -200,7 +183,7 @@ pub fn plan(
     };
     match action {
         StuckAction::Noop => Ok(Plan::Alert),
-        StuckAction::Resubmit => Ok(Plan::Resend { event: claim(subject.state)? }),
+        StuckAction::Resubmit => Ok(Plan::Resend { event: resend_claim(subject.state)? }),
         StuckAction::Replace => {
             claim(subject.state)?;
             sign(replacement(brings_payload, subject)?)
@@ -210,9 +193,9 @@ pub fn plan(
     }
 }
 
-/// Whether an answer asks for an attempt of the kind that was already sent. A policy that repeats its answer
-/// while a chain stands still must not raise the price each time (I16): if the attempt pays the market, it
-/// is sent again unchanged. A price or call that the answer names is different.
+/// Returns whether an answer asks for an attempt of the kind that was already sent. A policy that repeats
+/// its answer while a chain stands still must not raise the price each time (I16): if the attempt pays the
+/// market, it is sent again unchanged. A price or call that the answer names is different.
 pub const fn is_out_already(action: StuckAction, names_nothing: bool, newest: AttemptKind) -> bool {
     match (action, newest) {
         (
@@ -246,6 +229,28 @@ const fn claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
     }
 }
 
+/// The event with which a resend of the same bytes is claimed. It ends STUCK only where the decision to send
+/// is what was missing; elsewhere the nodes' answer shows whether the cause has ended
+/// ([`crate::answer::event_for`]).
+const fn resend_claim(state: TxState) -> Result<Option<TxEvent>, Forbidden> {
+    match state {
+        TxState::Stuck(
+            StuckReason::TimedOut
+            | StuckReason::ResubmitsExhausted
+            | StuckReason::GreyZone
+            | StuckReason::InsufficientFunds
+            | StuckReason::FeeCap
+            | StuckReason::Unproven,
+        ) => Ok(None),
+        TxState::Stuck(StuckReason::Rejected | StuckReason::Expired | StuckReason::Unwritable)
+        | TxState::Queued(_)
+        | TxState::Allocated(_)
+        | TxState::Tracking(_)
+        | TxState::Confirmed
+        | TxState::Failed(_) => claim(state),
+    }
+}
+
 const fn replacement(brings_payload: bool, subject: &Subject) -> Result<AttemptKind, Forbidden> {
     if subject.closing {
         Err(Forbidden::Closing)
@@ -260,19 +265,16 @@ const fn replacement(brings_payload: bool, subject: &Subject) -> Result<AttemptK
     }
 }
 
+// `docs/decisions.md` has most cases as tables, which a test compares with the code.
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::{Queued, StuckReason};
-    use crate::transition::transition;
+    use crate::state::StuckReason;
+    use crate::test_values::at;
 
     const PENDING: TxState = TxState::Tracking(Tracking::Pending);
     const MINED: TxState = TxState::Tracking(Tracking::Mined);
     const STUCK: TxState = TxState::Stuck(StuckReason::TimedOut);
-
-    fn at(seconds: u64) -> Timestamp {
-        Timestamp::EPOCH.after(Duration::from_secs(seconds))
-    }
 
     fn line(head: TxState) -> LineView {
         LineView {
@@ -308,54 +310,28 @@ mod tests {
     }
 
     #[test]
-    fn a_head_that_is_stuck_or_stands_too_long_is_asked_about() {
+    fn policy_is_not_asked_below_a_threshold_nor_twice_in_a_row() {
         assert_eq!(check(&line(PENDING), 299), None);
-        assert_eq!(check(&line(PENDING), 300), Some(Trigger::HeadStuck));
-        assert_eq!(check(&line(STUCK), 0), Some(Trigger::HeadStuck));
-    }
-
-    #[test]
-    fn a_backlog_that_is_deep_or_old_is_asked_about() {
-        let fresh = LineView { head_since: at(1_000), ..line(PENDING) };
-        assert_eq!(check(&fresh, 1_000), Some(Trigger::BacklogOld));
-        let deep = LineView { depth: 5_000, oldest: at(1_000), ..fresh };
-        assert_eq!(check(&deep, 1_000), Some(Trigger::BacklogDeep));
+        let deep = LineView { head_since: at(1_000), oldest: at(1_000), ..line(PENDING) };
         assert_eq!(check(&LineView { depth: 4_999, ..deep }, 1_000), None);
-    }
-
-    #[test]
-    fn nobody_is_asked_twice_in_a_row() {
+        assert_eq!(check(&LineView { depth: 5_000, ..deep }, 1_000), Some(Trigger::BacklogDeep));
         let asked = LineView { asked_at: Some(at(300)), ..line(STUCK) };
         assert_eq!(check(&asked, 359), None);
         assert_eq!(check(&asked, 360), Some(Trigger::HeadStuck));
     }
 
     #[test]
-    fn an_alert_is_always_possible_and_nothing_else_for_what_is_decided() {
-        for state in TxState::ALL {
-            assert_eq!(plan(StuckAction::Noop, false, &subject(state)), Ok(Plan::Alert));
+    fn resubmit_ends_stuck_only_where_the_cause_has_ended_and_a_final_state_never() {
+        let resent = |state| plan(StuckAction::Resubmit, false, &subject(state));
+        assert_eq!(resent(STUCK), Ok(Plan::Resend { event: None }), "the cause has not ended");
+        let expired = TxState::Stuck(StuckReason::Expired);
+        assert_eq!(resent(expired), Ok(Plan::Resend { event: Some(TxEvent::Retried) }));
+        let confirmed = subject(TxState::Confirmed);
+        for action in StuckAction::ALL {
+            let noop = action == StuckAction::Noop;
+            let expected = if noop { Ok(Plan::Alert) } else { Err(Forbidden::Final) };
+            assert_eq!(plan(action, false, &confirmed), expected);
         }
-        for (state, why) in [
-            (TxState::Queued(Queued::Waiting), Forbidden::NoSlot),
-            (MINED, Forbidden::Mined),
-            (TxState::Confirmed, Forbidden::Final),
-        ] {
-            for action in StuckAction::ALL.into_iter().filter(|a| *a != StuckAction::Noop) {
-                assert_eq!(plan(action, false, &subject(state)), Err(why));
-            }
-        }
-    }
-
-    #[test]
-    fn without_a_key_only_the_same_bytes_can_be_sent() {
-        let keyless = Subject { has_key: false, signed_by_caller: true, ..subject(STUCK) };
-        let resend = Plan::Resend { event: Some(TxEvent::Retried) };
-        assert_eq!(plan(StuckAction::Resubmit, false, &keyless), Ok(resend));
-        for action in [StuckAction::Cancel, StuckAction::Placeholder] {
-            assert_eq!(plan(action, false, &keyless), Err(Forbidden::NoKey));
-        }
-        let replaced = plan(StuckAction::Replace, false, &keyless);
-        assert_eq!(replaced, Err(Forbidden::SignedByCaller));
     }
 
     #[test]
@@ -366,26 +342,5 @@ mod tests {
         let sign = |kind| Ok(Plan::Sign { event: None, kind });
         assert_eq!(plan(StuckAction::Replace, true, &free), sign(AttemptKind::Replacement));
         assert_eq!(plan(StuckAction::Replace, false, &fixed), sign(AttemptKind::Bump));
-    }
-
-    #[test]
-    fn a_slot_that_is_being_closed_is_closed_and_not_used_again() {
-        let closing = Subject { closing: true, ..subject(PENDING) };
-        assert_eq!(plan(StuckAction::Replace, false, &closing), Err(Forbidden::Closing));
-        assert!(plan(StuckAction::Cancel, false, &closing).is_ok());
-    }
-
-    #[test]
-    fn every_plan_is_a_move_that_the_machine_has_and_keeps_the_slot() {
-        for state in TxState::ALL {
-            for action in StuckAction::ALL {
-                let event = match plan(action, false, &subject(state)) {
-                    Ok(Plan::Resend { event } | Plan::Sign { event, .. }) => event,
-                    Ok(Plan::Alert) | Err(_) => None,
-                };
-                let Some(event) = event else { continue };
-                assert!(transition(state, event).is_ok_and(TxState::holds_open_slot), "{state}");
-            }
-        }
     }
 }

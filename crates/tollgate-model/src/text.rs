@@ -37,7 +37,6 @@ impl<const MAX: usize> Text<MAX> {
         Self(kept)
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -67,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn text_from_the_world_is_cut_at_a_character() {
+    fn text_from_outside_is_cut_at_a_character_boundary() {
         assert_eq!(Text::<4>::lossy("ab€€").as_str(), "ab");
         assert_eq!(Text::<8>::lossy("a\0b").as_str(), "a\u{fffd}b");
     }

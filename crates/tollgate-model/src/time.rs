@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn time_that_is_still_to_come_is_zero_ago() {
+    fn time_since_a_future_instant_is_zero() {
         let now = Timestamp::from_unix_micros(5);
         assert_eq!(now.since(Timestamp::from_unix_micros(9)), Duration::ZERO);
         assert_eq!(now.since(Timestamp::EPOCH), Duration::from_micros(5));

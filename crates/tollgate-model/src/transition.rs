@@ -13,15 +13,15 @@ pub enum TxEvent {
     Held,
     /// Its submitter accepts work again.
     Unheld,
-    /// It got a slot, and its signed attempt becomes durable with this change (I5).
+    /// The transaction got a slot, and its signed attempt becomes durable with this change (I5).
     SlotAllocated,
-    /// It was withdrawn, or expired, before it had a slot.
+    /// The transaction was withdrawn, or expired, before it had a slot.
     Withdrawn,
-    /// It was found to be impossible before it had a slot.
+    /// The transaction was found to be impossible before it had a slot.
     Refused,
     /// A node accepted it, or already knew it.
     NodeAccepted,
-    /// It may have been sent: the answer was lost or is inconclusive.
+    /// The transaction may have been sent: the answer was lost or is inconclusive.
     AnswerUnclear,
     /// The nodes say that the balance does not cover it.
     FundsMissing,
@@ -57,7 +57,6 @@ pub enum FinalOutcome {
 }
 
 impl TxEvent {
-    /// All events.
     pub const ALL: [Self; 27] = [
         Self::Held,
         Self::Unheld,
@@ -88,7 +87,6 @@ impl TxEvent {
         Self::Retried,
     ];
 
-    /// The name in the audit trail.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Held => "held",
@@ -117,7 +115,6 @@ impl TxEvent {
 pub struct IllegalMove {
     /// The state that the transaction was believed to be in.
     pub state: TxState,
-    /// The event.
     pub event: TxEvent,
 }
 

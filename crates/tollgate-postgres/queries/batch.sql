@@ -232,13 +232,13 @@ insert into submitter_history (chain_id, submitter, node, fencing_token, event, 
 values ($1, $2, $3, $4, $5, $6)
 
 -- name: completion_insert
--- Numbers completions from the counter, whose lock is held until the commit: the order of seq is the order of commits (I10).
+-- Numbers completions from the counter, whose lock is held until the commit: the order of seq is the order of commits (I10). Without a counter the number is null, which the key refuses: the statement writes every row or fails.
 with counter as (
   update completion_counter set last_seq = last_seq + cardinality($1::uuid[])
   returning last_seq - cardinality($1::uuid[]) as base
 )
 insert into tx_completion (seq, tx_id, chain_id, submitter, request_id, state, tx_hash)
-select counter.base + u.place, u.tx_id, u.chain_id, u.submitter, u.request_id, u.state, u.tx_hash
-  from counter,
-       unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::bytea[])
+select (select base from counter) + u.place, u.tx_id, u.chain_id, u.submitter, u.request_id, u.state,
+       u.tx_hash
+  from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::bytea[])
        with ordinality as u (tx_id, chain_id, submitter, request_id, state, tx_hash, place)

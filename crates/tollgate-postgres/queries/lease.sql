@@ -6,11 +6,11 @@
 begin isolation level read committed
 
 -- name: lease_find
--- Reads a lease without a lock: its owner, whether it is valid, and whether it can be taken over. No row: it was never acquired.
-select owner_node,
-       fencing_token,
-       expires_at > clock_timestamp() as valid,
-       expires_at + $3::bigint * interval '1 microsecond' <= clock_timestamp() as takeable
+-- Reads a lease without a lock: its token, whether node $4 holds it, and whether that node can take it over. Other nodes wait for the clock skew allowance ($3) after the expiry; the owner itself does not. No row: it was never acquired.
+select fencing_token,
+       owner_node = $4 and expires_at > clock_timestamp() as is_own,
+       expires_at + case when owner_node = $4 then 0 else $3::bigint end * interval '1 microsecond'
+         <= clock_timestamp() as is_takeable
   from submitter_lease
  where chain_id = $1 and submitter = $2
 
@@ -22,11 +22,12 @@ on conflict do nothing
 returning fencing_token
 
 -- name: lease_lock_expired
--- First half of a takeover: waits for the writers that hold the lease by their guards (I2). No row: the lease has not expired.
+-- First half of a takeover: waits for the writers that hold the lease by their guards (I2). No row: the lease can't be taken over, by the same comparison as in lease_find.
 select 1
   from submitter_lease
  where chain_id = $1 and submitter = $2
-   and expires_at + $3::bigint * interval '1 microsecond' <= clock_timestamp()
+   and expires_at + case when owner_node = $4 then 0 else $3::bigint end * interval '1 microsecond'
+         <= clock_timestamp()
    for update
 
 -- name: lease_take_over

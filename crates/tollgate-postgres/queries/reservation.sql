@@ -54,20 +54,8 @@ update nonce_reservation
    and state <> 2 /* USED */ and state = 3 /* RECYCLABLE */
 returning nonce
 
--- name: reservation_adopt
--- Makes nonces below the cursor ($4) recyclable that no transaction and no caller has (I3); returns them. Each is looked up by itself: `limit 1` keeps the planner from reading all slots of the submitter at once.
-insert into nonce_reservation (chain_id, submitter, nonce, state, owner_token, deadline, reason)
-select $1, $2, u.nonce, 3 /* RECYCLABLE */, '00000000-0000-0000-0000-000000000000', clock_timestamp(), $5
-  from unnest($3::bigint[]) as u (nonce)
-  left join lateral (select true as taken from managed_tx m
-                      where m.chain_id = $1 and m.submitter = $2 and m.nonce = u.nonce
-                      limit 1) as s on true
- where u.nonce < $4 and s.taken is null
-on conflict (chain_id, submitter, nonce) do nothing
-returning nonce
-
--- name: reservation_hand_back
--- Makes nonces below the cursor ($4) recyclable by an operator's order: those that nobody has, recyclable ones, and, if $6, used ones; returns them. A managed transaction keeps its slot (I3).
+-- name: reservation_recycle
+-- Makes nonces below the cursor ($4) recyclable that no transaction and no caller has; also recyclable ones if $6, and used ones if $7; returns them. A managed transaction keeps its slot (I3). Each is looked up by itself: `limit 1` keeps the planner from reading all slots of the submitter at once.
 insert into nonce_reservation (chain_id, submitter, nonce, state, owner_token, deadline, reason)
 select $1, $2, u.nonce, 3 /* RECYCLABLE */, '00000000-0000-0000-0000-000000000000', clock_timestamp(), $5
   from unnest($3::bigint[]) as u (nonce)
@@ -78,7 +66,8 @@ select $1, $2, u.nonce, 3 /* RECYCLABLE */, '00000000-0000-0000-0000-00000000000
 on conflict (chain_id, submitter, nonce) do update
    set state = 3 /* RECYCLABLE */, owner_token = excluded.owner_token, deadline = excluded.deadline,
        tx_hash = null, reason = excluded.reason, updated_at = clock_timestamp()
- where nonce_reservation.state = 3 /* RECYCLABLE */ or $6 and nonce_reservation.state = 2 /* USED */
+ where $6 and nonce_reservation.state = 3 /* RECYCLABLE */
+    or $7 and nonce_reservation.state = 2 /* USED */
 returning nonce
 
 -- name: reservation_page

@@ -23,7 +23,7 @@ use crate::{PgStore, queries, row};
 pub(crate) use write::insert_note;
 use write::write;
 
-/// Why sections were not written.
+/// The reason why sections were not written.
 enum WriteError {
     /// The database refused a row.
     Refused(String),
@@ -104,9 +104,14 @@ impl PgStore {
         let mut outcomes = vec![SectionOutcome::Fenced; sections.len()];
         let mut accepted = Vec::new();
         for (place, facts) in places.into_iter().zip(facts::gather(&tx, &guarded).await?) {
-            match judge(sections[place], &facts) {
-                Judgement::Write(creates) => accepted.push((place, sections[place], creates)),
-                Judgement::Stale(outcome) => outcomes[place] = outcome,
+            let section = sections[place];
+            match facts.map(|facts| judge(section, &facts)) {
+                Some(Judgement::Write(creates)) => accepted.push((place, section, creates)),
+                Some(Judgement::Stale(outcome)) => outcomes[place] = outcome,
+                None => {
+                    let unknown = StoreError::UnknownSubmitter(section.lease.submitter);
+                    outcomes[place] = SectionOutcome::Refused(unknown.to_string());
+                }
             }
         }
         if accepted.is_empty() {

@@ -123,7 +123,7 @@ impl Connection {
         self.answer(self.client().batch_execute(sql)).await
     }
 
-    /// Whether a transaction is open, which must not outlive this handle.
+    /// Records whether a transaction is open, which must not outlive this handle.
     pub(crate) fn set_in_transaction(&self, is: bool) {
         self.in_transaction.store(is, Ordering::Relaxed);
     }

@@ -10,22 +10,23 @@ use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, Recycling
 use tokio::time::timeout;
 use tokio_postgres::{Config, NoTls};
 use tollgate_model::port::{Cause, StoreError};
-use tollgate_model::sql::Overrides;
+use tollgate_model::sql::{Overrides, Query};
 
-use crate::connection::Connection;
+use crate::connection::{Connection, Parameters};
 use crate::error::{commit_failed, no_connection};
 use crate::options::{PgOptions, SessionLimits};
 use crate::queries;
+use crate::row::Row;
 
-/// How much longer than the longest statement an answer may take: the network's share.
+/// The time that an answer may take beyond the longest statement: the network's share.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
-/// How long a connection is idle before the system sends keepalive probes.
+/// The time that a connection is idle before the system sends keepalive probes.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(10);
 /// The pause between two keepalive probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
 /// Unanswered probes that end the connection.
 const KEEPALIVE_RETRIES: u32 = 3;
-/// How long sent data may stay unacknowledged.
+/// The longest time that sent data may stay unacknowledged.
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(10);
 
 /// Two pools, so that leases and heartbeats never wait behind work.
@@ -71,6 +72,28 @@ impl Pools {
         self.get(&self.upkeep).await
     }
 
+    /// All rows of a query on a work connection.
+    pub(crate) async fn all<T>(
+        &self,
+        query: Query,
+        parameters: &Parameters<'_>,
+        decode: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let rows = self.work().await?.query_all(query, parameters).await?;
+        rows.iter().map(decode).collect()
+    }
+
+    /// The row of a query that returns one or none, on a work connection.
+    pub(crate) async fn one<T>(
+        &self,
+        query: Query,
+        parameters: &Parameters<'_>,
+        decode: impl Fn(&Row) -> Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        let row = self.work().await?.query_opt(query, parameters).await?;
+        row.as_ref().map(decode).transpose()
+    }
+
     /// One limit for everything (I13): the wait for a free connection, connecting, and session set-up.
     async fn get(&self, pool: &Pool) -> Result<Connection, StoreError> {
         match timeout(self.pool_timeout, pool.get()).await {
@@ -84,7 +107,7 @@ impl Pools {
     }
 }
 
-/// How to connect. The system's defaults notice a server that vanished (a dead host, a firewall that
+/// The settings of connections. The system's defaults notice a server that vanished (a dead host, a firewall that
 /// dropped the connection) after a quarter of an hour where something was sent, and after two hours where
 /// nothing was; these settings notice it in seconds. Settings in the URL win.
 pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
@@ -117,7 +140,7 @@ pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
 pub const PLANNER: &str = "set jit = off; set enable_seqscan = off; set enable_hashjoin = off; \
                            set enable_mergejoin = off";
 
-/// What a commit waits for before it is acknowledged, and which standbys there are.
+/// Reads what a commit waits for before it is acknowledged, and the names of the standbys.
 const DURABILITY: &str = "select current_setting('synchronous_commit'), \
                           current_setting('synchronous_standby_names')";
 

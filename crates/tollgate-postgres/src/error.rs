@@ -9,7 +9,7 @@ use tokio_postgres::error::{DbError, Error as PgError, SqlState};
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{Cause, StoreError};
 
-/// Why a statement has no result.
+/// An error of a statement.
 #[derive(Debug)]
 pub(crate) enum SqlError {
     /// The server reported an error, or the connection ended.
@@ -20,7 +20,7 @@ pub(crate) enum SqlError {
 
 impl SqlError {
     /// The server's report, if it sent one.
-    fn server_report(&self) -> Option<&DbError> {
+    pub(crate) fn server_report(&self) -> Option<&DbError> {
         match self {
             Self::Postgres(error) => error.as_db_error(),
             Self::NoAnswer(_) => None,
@@ -40,14 +40,13 @@ impl SqlError {
         is_broken.then(|| format!("{constraint}: {}", report.message()))
     }
 
-    /// Why the database refused what one section holds: a constraint, or a value that no column takes.
+    /// The reason why the database refused the rows of one section: a constraint, or a value that no column takes.
     /// Other sections of the batch may still be written (I14).
     pub(crate) fn refused_values(&self) -> Option<String> {
         let is_value = self.class() == Some("22");
         self.broken_constraint().or_else(|| is_value.then(|| self.to_string()))
     }
 
-    /// Whether a lock was not granted in time.
     pub(crate) fn is_lock_timeout(&self) -> bool {
         self.server_report().is_some_and(|report| *report.code() == SqlState::LOCK_NOT_AVAILABLE)
     }

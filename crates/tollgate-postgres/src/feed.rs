@@ -31,9 +31,8 @@ impl FeedStore for PgStore {
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        let work = self.pools.work().await?;
-        let rows = work.query_all(queries::OUTBOX_PAGE, &[&i64::from(page.limit())]).await?;
-        rows.iter().map(row::outbox_event).collect()
+        let limit = i64::from(page.limit());
+        self.pools.all(queries::OUTBOX_PAGE, &[&limit], row::outbox_event).await
     }
 
     async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@
 use async_trait::async_trait;
 use tollgate_model::port::{
     Acquisition, Checkpoint, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner,
-    StoreError, SubmitterRecord,
+    StoreError, SubmitterRecord, TxStore,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{Address, ChainId, FencingToken, NodeId, Submitter};
@@ -16,20 +16,20 @@ use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::{queries, row};
 
-/// How long a takeover waits for the writers that hold the lease before it gives up for now.
+/// The limit on how long a takeover waits for the writers that hold the lease.
 const TAKEOVER_LOCK_TIMEOUT: &str = "set local lock_timeout = '250ms'";
 
-/// How often `acquire` looks again after the lease changed between its look and its write.
+/// Tries of `acquire` when the lease changes between its read and its write.
 const LOOKS_MAX: u32 = 4;
 
 /// The state of a lease, as one node sees it.
 enum LeaseState {
-    /// It was never acquired.
+    /// No node ever acquired it.
     Absent,
     /// The node holds it, and it is valid.
     Own(FencingToken),
-    /// It has expired and can be taken over.
-    Expired,
+    /// The node can take it over.
+    Takeable,
     /// Another node holds it.
     Held,
 }
@@ -53,7 +53,7 @@ impl LeaseStore for PgStore {
                     let kept = self.renew(node, &[Lease { submitter, token }], terms).await?;
                     (!kept.is_empty()).then_some((token, GrantKind::Renewed, None))
                 }
-                LeaseState::Expired => self
+                LeaseState::Takeable => self
                     .take_over(submitter, node, terms)
                     .await?
                     .map(|(token, record)| (token, GrantKind::TakenOver, Some(record))),
@@ -73,8 +73,10 @@ impl LeaseStore for PgStore {
             }
         }
         match self.owner(submitter).await? {
-            Some(owner) => Ok(Acquisition::Held(owner)),
-            None => {
+            Some(owner) if owner.node != *node => Ok(Acquisition::Held(owner)),
+            // A batch of the node itself can still commit under the expired lease: the node neither
+            // holds the lease nor has lost it to a newer token.
+            _ => {
                 let why = format!("the lease of {submitter} is contended");
                 Err(StoreError::Unavailable(why.into()))
             }
@@ -148,15 +150,15 @@ impl PgStore {
         terms: &LeaseTerms,
     ) -> Result<LeaseState, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let skew = micros(terms.clock_skew_allowance());
+        let (node, skew) = (node.as_str(), micros(terms.clock_skew_allowance()));
         let work = self.pools.work().await?;
-        let found = work.query_opt(queries::LEASE_FIND, &[&chain_id, &address, &skew]).await?;
+        let found =
+            work.query_opt(queries::LEASE_FIND, &[&chain_id, &address, &skew, &node]).await?;
         let Some(found) = found else { return Ok(LeaseState::Absent) };
-        let is_own = row::string(&found, "owner_node")? == node.as_str();
-        Ok(if is_own && row::flag(&found, "valid")? {
+        Ok(if row::flag(&found, "is_own")? {
             LeaseState::Own(row::token(&found)?)
-        } else if row::flag(&found, "takeable")? {
-            LeaseState::Expired
+        } else if row::flag(&found, "is_takeable")? {
+            LeaseState::Takeable
         } else {
             LeaseState::Held
         })
@@ -193,7 +195,7 @@ impl PgStore {
         let skew = micros(terms.clock_skew_allowance());
         let tx = Tx::begin(self.pools.work().await?).await?;
         tx.batch_execute(TAKEOVER_LOCK_TIMEOUT).await?;
-        let expired: &Parameters<'_> = &[&chain_id, &address, &skew];
+        let expired: &Parameters<'_> = &[&chain_id, &address, &skew, &node];
         let locked = match tx.query_opt(queries::LEASE_LOCK_EXPIRED, expired).await {
             // A writer is still running. Until it ends, or the server ends it, its node is the owner.
             Err(error) if error.is_lock_timeout() => None,
@@ -217,13 +219,10 @@ impl PgStore {
 
     /// The submitter's own row, or the error that says what is not registered.
     async fn registered(&self, submitter: Submitter) -> Result<SubmitterRecord, StoreError> {
-        let (chain_id, address) = key(&submitter);
-        let work = self.pools.work().await?;
-        if let Some(row) = work.query_opt(queries::SUBMITTER_GET, &[&chain_id, &address]).await? {
-            return row::submitter_record(&row);
+        if let Some(record) = self.submitter(submitter).await? {
+            return Ok(record);
         }
-        let chain = work.query_opt(queries::CHAIN_GENESIS, &[&chain_id]).await?;
-        Err(match chain {
+        Err(match self.genesis(submitter.chain_id).await? {
             Some(_) => StoreError::UnknownSubmitter(submitter),
             None => StoreError::UnknownChain(submitter.chain_id),
         })
@@ -261,12 +260,11 @@ pub(crate) struct LeaseKeys<'a> {
 
 impl<'a> LeaseKeys<'a> {
     pub(crate) fn new(leases: impl IntoIterator<Item = &'a Lease>) -> Self {
-        let mut keys = Self { chain_ids: vec![], submitters: vec![], tokens: vec![] };
-        for lease in leases {
-            keys.chain_ids.push(lease.submitter.chain_id.as_i64());
-            keys.submitters.push(lease.submitter.address.as_slice());
-            keys.tokens.push(lease.token.as_i64());
-        }
-        keys
+        let columns = leases.into_iter().map(|lease| {
+            let (chain_id, submitter) = key(&lease.submitter);
+            (chain_id, submitter, lease.token.as_i64())
+        });
+        let (chain_ids, submitters, tokens) = columns.collect();
+        Self { chain_ids, submitters, tokens }
     }
 }

@@ -3,11 +3,9 @@
 use std::collections::HashMap;
 use std::time::SystemTime;
 
-use tollgate_model::port::{
-    ListFilter, OpenTx, Page, StateFilter, StoreError, SubmitterOverview, TxRecord,
-};
-use tollgate_model::sql::Query;
-use tollgate_model::{Address, ChainId, Submitter, TxId, TxState};
+use tollgate_model::port::{ListFilter, OpenTx, Page, StoreError, SubmitterOverview, TxRecord};
+use tollgate_model::sql::page_query;
+use tollgate_model::{Address, ChainId, Submitter, TxId};
 use uuid::Uuid;
 
 use crate::connection::Parameters;
@@ -22,10 +20,8 @@ pub(crate) async fn transactions(
     after: Option<TxId>,
     page: Page,
 ) -> Result<Vec<TxRecord>, StoreError> {
-    if filter.excludes_everything() {
-        return Ok(Vec::new());
-    }
-    let (query, states) = query_for(&filter.states);
+    let pages = [queries::TX_PAGE, queries::TX_PAGE_OPEN, queries::TX_PAGE_FAILED];
+    let Some((query, states)) = page_query(filter, pages) else { return Ok(Vec::new()) };
     let submitter = filter.submitter.as_ref().map(key);
     let chain_id = submitter.map(|(id, _)| id).or(filter.chain_id.map(|id| id.as_i64()));
     let address = submitter.map(|(_, address)| address);
@@ -39,20 +35,6 @@ pub(crate) async fn transactions(
     let parameters: &Parameters<'_> =
         &[&below, &chain_id, &address, &states, &from, &to, &limit, &lowest];
     work.fetch(work.text(query), parameters).await?.iter().map(row::tx_record).collect()
-}
-
-/// The query that finds these states without reading other finished rows, and their codes.
-fn query_for(states: &StateFilter) -> (Query, Option<Vec<i16>>) {
-    let StateFilter::Of(states) = states else { return (queries::TX_PAGE, None) };
-    let codes = Some(states.iter().map(|state| state.code()).collect());
-    let is_failed = |state: &TxState| matches!(state, TxState::Failed(_));
-    if states.iter().all(|state| !state.is_final()) {
-        (queries::TX_PAGE_OPEN, codes)
-    } else if states.iter().all(is_failed) {
-        (queries::TX_PAGE_FAILED, codes)
-    } else {
-        (queries::TX_PAGE, codes)
-    }
 }
 
 /// A page of a submitter's open transactions with their attempts, oldest first.

@@ -18,11 +18,11 @@ mod embedded {
 /// The advisory lock under which migrations run: "TOLLGATE" in ASCII.
 const LOCK_KEY: i64 = 0x544f_4c4c_4741_5445;
 
-/// How many times `pool_timeout` a start waits for the first connection (I13).
+/// The limit on the first connection, as a multiple of `pool_timeout` (I13).
 const HANDSHAKE_FACTOR: u32 = 5;
-/// How long another node may be migrating.
+/// The longest time that another node may be migrating.
 const LOCK_WAIT_MAX: Duration = Duration::from_secs(120);
-/// How long all migrations may take. What is not finished by then is rolled back by the server.
+/// The longest time that all migrations may take. The server rolls back what is not finished by then.
 const MIGRATION_MAX: Duration = Duration::from_secs(3_600);
 
 /// Waits for work, up to a limit.

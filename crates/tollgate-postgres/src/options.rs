@@ -1,4 +1,4 @@
-//! How to reach the database, and the limits on its sessions.
+//! The address of the database, and the limits on its connections and sessions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_model::port::{Checkpoints, NoCheckpoints};
 use tollgate_model::sql::Overrides;
 
-/// How to reach the database.
+/// The address of the database, and the limits on its connections.
 #[derive(Clone)]
 pub struct PgOptions {
     /// `postgres://user:password@host:port/database`.
@@ -15,7 +15,7 @@ pub struct PgOptions {
     pub work_connections: usize,
     /// Connections for leases and heartbeats alone, so that they never wait behind work.
     pub upkeep_connections: usize,
-    /// How long a caller waits for a free connection before the store is unavailable.
+    /// The longest wait for a free connection; after it the store is unavailable.
     pub pool_timeout: Duration,
     /// Limits on every session.
     pub session: SessionLimits,

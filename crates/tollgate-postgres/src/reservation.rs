@@ -86,11 +86,7 @@ impl ReservationStore for PgStore {
         node: &NodeId,
         lease: Lease,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let (chain_id, address) = key(&lease.submitter);
-        let tx = self.begin_owned(node, lease).await?;
-        let rows = tx.query_all(queries::RESERVATION_EXPIRE, &[&chain_id, &address]).await?;
-        tx.commit().await?;
-        nonces(&rows)
+        self.change_nonces(node, lease, queries::RESERVATION_EXPIRE, &[]).await
     }
 
     async fn retire_passed(
@@ -99,13 +95,7 @@ impl ReservationStore for PgStore {
         lease: Lease,
         mined: Nonce,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let (chain_id, address) = key(&lease.submitter);
-        let tx = self.begin_owned(node, lease).await?;
-        let rows = tx
-            .query_all(queries::RESERVATION_RETIRE, &[&chain_id, &address, &mined.as_i64()])
-            .await?;
-        tx.commit().await?;
-        nonces(&rows)
+        self.change_nonces(node, lease, queries::RESERVATION_RETIRE, &[&mined.as_i64()]).await
     }
 
     async fn adopt(
@@ -115,8 +105,7 @@ impl ReservationStore for PgStore {
         wanted: &[Nonce],
         reason: &Text<500>,
     ) -> Result<Vec<Nonce>, StoreError> {
-        let query = queries::RESERVATION_ADOPT;
-        let (tx, free) = self.recycle(node, lease, query, wanted, reason, &[]).await?;
+        let (tx, free) = self.recycle(node, lease, wanted, reason, (false, false)).await?;
         tx.commit().await?;
         Ok(free)
     }
@@ -128,8 +117,7 @@ impl ReservationStore for PgStore {
         wanted: &ReturnedNonces,
     ) -> Result<Vec<Nonce>, StoreError> {
         let ReturnedNonces { nonces, used, reason } = wanted;
-        let query = queries::RESERVATION_HAND_BACK;
-        let (tx, free) = self.recycle(node, lease, query, nonces, reason, &[used]).await?;
+        let (tx, free) = self.recycle(node, lease, nonces, reason, (true, *used)).await?;
         if let Some(note) = SubmitterAuditEntry::handed_back(&free, reason.as_str()) {
             insert_note(&tx, node, lease, &note).await?;
         }
@@ -145,11 +133,8 @@ impl ReservationStore for PgStore {
     ) -> Result<Vec<Reservation>, StoreError> {
         let (chain_id, address) = key(&submitter);
         let (after, limit) = (after.map_or(-1, Nonce::as_i64), i64::from(page.limit()));
-        let work = self.pools.work().await?;
-        let rows = work
-            .query_all(queries::RESERVATION_PAGE, &[&chain_id, &address, &after, &limit])
-            .await?;
-        rows.iter().map(row::reservation).collect()
+        let of: &Parameters<'_> = &[&chain_id, &address, &after, &limit];
+        self.pools.all(queries::RESERVATION_PAGE, of, row::reservation).await
     }
 
     async fn used_from(
@@ -159,12 +144,8 @@ impl ReservationStore for PgStore {
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let (from, limit) = (from.as_i64(), i64::from(page.limit()));
-        let work = self.pools.work().await?;
-        let rows = work
-            .query_all(queries::RESERVATION_USED_FROM, &[&chain_id, &address, &from, &limit])
-            .await?;
-        nonces(&rows)
+        let of: &Parameters<'_> = &[&chain_id, &address, &from.as_i64(), &i64::from(page.limit())];
+        self.pools.all(queries::RESERVATION_USED_FROM, of, |row| row::nonce(row, "nonce")).await
     }
 }
 
@@ -181,6 +162,7 @@ impl PgStore {
     ) -> Result<Option<Reservation>, StoreError> {
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
         let nonce = nonce.as_i64();
         let changed =
             tx.query_opt(query, &[&chain_id, &address, &nonce, &owner_token, content]).await?;
@@ -188,30 +170,52 @@ impl PgStore {
         changed.as_ref().map(row::reservation).transpose()
     }
 
-    /// Makes nonces recyclable in a transaction that the caller commits; returns those that became so.
-    async fn recycle(
+    /// Changes nonces of a submitter by a statement that takes its key first; returns those that changed.
+    async fn change_nonces(
         &self,
         node: &NodeId,
         lease: Lease,
         query: Query,
+        more: &Parameters<'_>,
+    ) -> Result<Vec<Nonce>, StoreError> {
+        let (chain_id, address) = key(&lease.submitter);
+        let tx = self.begin_owned(node, lease).await?;
+        lock_cursor(&tx, lease.submitter).await?;
+        let of: &Parameters<'_> = &[&chain_id, &address];
+        let rows = tx.query_all(query, &[of, more].concat()).await?;
+        tx.commit().await?;
+        nonces(&rows)
+    }
+
+    /// Makes nonces recyclable in a transaction that the caller commits; returns those that became so.
+    /// The flags say whether recyclable and used ones are among them.
+    async fn recycle(
+        &self,
+        node: &NodeId,
+        lease: Lease,
         wanted: &[Nonce],
         reason: &Text<500>,
-        more: &Parameters<'_>,
+        (recyclable, used): (bool, bool),
     ) -> Result<(Tx, Vec<Nonce>), StoreError> {
         Page::fits(wanted.len())?;
         let (chain_id, address) = key(&lease.submitter);
         let tx = self.begin_owned(node, lease).await?;
         let cursor = lock_cursor(&tx, lease.submitter).await?;
         let cursor = row::nonce(&cursor, "next_nonce")?.as_i64();
-        let wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
+        // One statement can't change a row twice.
+        let mut wanted: Vec<i64> = wanted.iter().map(|nonce| nonce.as_i64()).collect();
+        wanted.sort_unstable();
+        wanted.dedup();
         let reason = reason.as_str();
-        let common: &Parameters<'_> = &[&chain_id, &address, &wanted, &cursor, &reason];
-        let rows = tx.query_all(query, &[common, more].concat()).await?;
+        let parameters: &Parameters<'_> =
+            &[&chain_id, &address, &wanted, &cursor, &reason, &recyclable, &used];
+        let rows = tx.query_all(queries::RESERVATION_RECYCLE, parameters).await?;
         Ok((tx, nonces(&rows)?))
     }
 }
 
-/// The cursor's row, locked until the transaction ends.
+/// The cursor's row, locked until the transaction ends. Every write of reservations locks it, so that `settle`
+/// can wait for one whose outcome is unknown.
 async fn lock_cursor(tx: &Tx, submitter: Submitter) -> Result<Row, StoreError> {
     let (chain_id, address) = key(&submitter);
     let locked = tx.query_opt(queries::CURSOR_LOCK, &[&vec![chain_id], &vec![address]]).await?;

@@ -60,7 +60,7 @@ impl FromSql<'_> for Integer {
     accepts!(INT2, INT4, INT8);
 }
 
-/// What each place in the input got: `None` where no row answers for it.
+/// The decoded row for each place in the input; `None` where there is none.
 pub(crate) fn by_place<T>(
     rows: &[Row],
     places: usize,
@@ -78,7 +78,7 @@ pub(crate) fn by_place<T>(
     Ok(read_rows)
 }
 
-/// The place in the input that a row answers for, counted from 0.
+/// The place in the input that a row belongs to, counted from 0.
 pub(crate) fn place(row: &Row) -> Result<usize, StoreError> {
     let place: i64 = int(row, "place")?;
     usize::try_from(place - 1).map_err(|_| defect(format!("place {place}")))

@@ -49,7 +49,7 @@ async fn examine(pools: &Pools, probe: &[u8]) -> Result<(), StoreError> {
     Err(StoreError::Unsafe(format!("fence self-test failed: {problem}").into()))
 }
 
-/// Whether a statement gets through while another session holds the probe's lease.
+/// True if a statement does not wait while another session holds the probe's lease.
 async fn while_held(pools: &Pools, sql: &str, probe: &[u8]) -> Result<bool, StoreError> {
     let other = Tx::begin(pools.upkeep().await?).await?;
     other.batch_execute("set local lock_timeout = '100ms'").await?;

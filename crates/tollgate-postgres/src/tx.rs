@@ -10,24 +10,22 @@ use tollgate_model::port::{
     LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
-use tollgate_model::{Address, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
 
 use crate::connection::Parameters;
 use crate::lease::{SubmitterKeys, key};
+use crate::row::Row;
 use crate::{PgStore, list, queries, row};
 
 #[async_trait]
 impl TxStore for PgStore {
     async fn register_chain(&self, chain: &ChainRegistration) -> Result<(), StoreError> {
         let (chain_id, genesis) = (chain.chain_id.as_i64(), chain.genesis.as_slice());
-        let work = self.pools.work().await?;
-        work.execute(queries::CHAIN_INSERT, &[&chain_id, &genesis]).await?;
-        let known = work.query_one(queries::CHAIN_GENESIS, &[&chain_id]).await?;
-        if row::hash(&known, "genesis")? == chain.genesis {
-            Ok(())
-        } else {
-            Err(StoreError::OtherChain { chain_id: chain.chain_id })
+        self.pools.work().await?.execute(queries::CHAIN_INSERT, &[&chain_id, &genesis]).await?;
+        match self.genesis(chain.chain_id).await? {
+            Some(known) if known == chain.genesis => Ok(()),
+            _ => Err(StoreError::OtherChain { chain_id: chain.chain_id }),
         }
     }
 
@@ -68,7 +66,7 @@ impl TxStore for PgStore {
         let ids: Vec<Uuid> = tx_ids.iter().map(|id| id.uuid()).collect();
         let found = tx.query_all(queries::TX_LOCK, &[&ids]).await?;
         let submitter = tx.query_one(queries::SUBMITTER_GET, &[&chain_id, &address]).await?;
-        let rows = row::by_place(&found, tx_ids.len(), row::seen)?;
+        let rows = row::by_place(&found, tx_ids.len(), row::row_version)?;
         let submitter = row::submitter_record(&submitter)?;
         tx.rollback().await?;
         Ok(Settled { submitter, rows })
@@ -87,9 +85,7 @@ impl TxStore for PgStore {
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
-        let work = self.pools.work().await?;
-        let found = work.query_opt(queries::TX_GET, &[&tx_id.uuid()]).await?;
-        found.as_ref().map(row::tx_record).transpose()
+        self.pools.one(queries::TX_GET, &[&tx_id.uuid()], row::tx_record).await
     }
 
     async fn tx_by_request(
@@ -98,16 +94,14 @@ impl TxStore for PgStore {
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let work = self.pools.work().await?;
         let request: &Parameters<'_> = &[&chain_id, &address, &request_id.as_str()];
-        let found = work.query_opt(queries::TX_BY_REQUEST, request).await?;
-        found.as_ref().map(row::tx_record).transpose()
+        self.pools.one(queries::TX_BY_REQUEST, request, row::tx_record).await
     }
 
     async fn tx_ids_by_hash(&self, hashes: &[TxHash]) -> Result<Vec<(TxHash, TxId)>, StoreError> {
         let hashes: Vec<&[u8]> = hashes.iter().map(|hash| hash.as_slice()).collect();
-        let found = self.pools.work().await?.query_all(queries::TX_BY_HASH, &[&hashes]).await?;
-        found.iter().map(|row| Ok((row::hash(row, "tx_hash")?, row::tx_id(row)?))).collect()
+        let decode = |row: &Row| Ok((row::hash(row, "tx_hash")?, row::tx_id(row)?));
+        self.pools.all(queries::TX_BY_HASH, &[&hashes], decode).await
     }
 
     async fn list(
@@ -120,9 +114,7 @@ impl TxStore for PgStore {
     }
 
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError> {
-        let work = self.pools.work().await?;
-        let found = work.query_all(queries::ATTEMPT_OF, &[&vec![tx_id.uuid()]]).await?;
-        found.iter().map(row::attempt).collect()
+        self.pools.all(queries::ATTEMPT_OF, &[&vec![tx_id.uuid()]], row::attempt).await
     }
 
     async fn history(
@@ -132,10 +124,8 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
         let after = i32::try_from(after_version).unwrap_or(i32::MAX);
-        let limit = i64::from(page.limit());
-        let work = self.pools.work().await?;
-        let found = work.query_all(queries::HISTORY_PAGE, &[&tx_id.uuid(), &after, &limit]).await?;
-        found.iter().map(row::history_entry).collect()
+        let of: &Parameters<'_> = &[&tx_id.uuid(), &after, &i64::from(page.limit())];
+        self.pools.all(queries::HISTORY_PAGE, of, row::history_entry).await
     }
 
     async fn submitter_history(
@@ -146,18 +136,12 @@ impl TxStore for PgStore {
     ) -> Result<Vec<SubmitterEntry>, StoreError> {
         let (chain_id, address) = key(&submitter);
         let after = i64::try_from(after_number).unwrap_or(i64::MAX);
-        let limit = i64::from(page.limit());
-        let work = self.pools.work().await?;
-        let found = work
-            .query_all(queries::SUBMITTER_HISTORY_PAGE, &[&chain_id, &address, &after, &limit])
-            .await?;
-        found.iter().map(row::submitter_entry).collect()
+        let of: &Parameters<'_> = &[&chain_id, &address, &after, &i64::from(page.limit())];
+        self.pools.all(queries::SUBMITTER_HISTORY_PAGE, of, row::submitter_entry).await
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
-        let work = self.pools.work().await?;
-        let found = work.query_opt(queries::CONFIRMATION_GET, &[&tx_id.uuid()]).await?;
-        found.as_ref().map(row::confirmations).transpose()
+        self.pools.one(queries::CONFIRMATION_GET, &[&tx_id.uuid()], row::confirmations).await
     }
 
     async fn open_work(
@@ -176,17 +160,13 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let (from, limit) = (from.as_i64(), i64::from(page.limit()));
-        let work = self.pools.work().await?;
-        let rows = work.query_all(queries::TX_SLOTS, &[&chain_id, &address, &from, &limit]).await?;
-        rows.iter().map(|row| row::nonce(row, "nonce")).collect()
+        let of: &Parameters<'_> = &[&chain_id, &address, &from.as_i64(), &i64::from(page.limit())];
+        self.pools.all(queries::TX_SLOTS, of, |row| row::nonce(row, "nonce")).await
     }
 
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let work = self.pools.work().await?;
-        let found = work.query_opt(queries::TX_LINE_HEAD, &[&chain_id, &address]).await?;
-        found.as_ref().map(row::line_head).transpose()
+        self.pools.one(queries::TX_LINE_HEAD, &[&chain_id, &address], row::line_head).await
     }
 
     async fn submitters(
@@ -208,16 +188,12 @@ impl TxStore for PgStore {
 
     async fn waits(&self, submitter: Submitter) -> Result<Vec<SubmitterWait>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let work = self.pools.work().await?;
-        let rows = work.query_all(queries::WAIT_GET, &[&chain_id, &address]).await?;
-        rows.iter().map(row::submitter_wait).collect()
+        self.pools.all(queries::WAIT_GET, &[&chain_id, &address], row::submitter_wait).await
     }
 
     async fn submitter(&self, submitter: Submitter) -> Result<Option<SubmitterRecord>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let work = self.pools.work().await?;
-        let found = work.query_opt(queries::SUBMITTER_GET, &[&chain_id, &address]).await?;
-        found.as_ref().map(row::submitter_record).transpose()
+        self.pools.one(queries::SUBMITTER_GET, &[&chain_id, &address], row::submitter_record).await
     }
 }
 
@@ -227,13 +203,18 @@ impl PgStore {
         &self,
         setups: &[SubmitterSetup],
     ) -> Result<Option<StoreError>, StoreError> {
-        let work = self.pools.work().await?;
         for setup in setups {
             let chain_id = setup.submitter.chain_id;
-            if work.query_opt(queries::CHAIN_GENESIS, &[&chain_id.as_i64()]).await?.is_none() {
+            if self.genesis(chain_id).await?.is_none() {
                 return Ok(Some(StoreError::UnknownChain(chain_id)));
             }
         }
         Ok(None)
+    }
+
+    /// The genesis hash that a chain was registered with.
+    pub(crate) async fn genesis(&self, chain_id: ChainId) -> Result<Option<B256>, StoreError> {
+        let genesis = |row: &Row| row::hash(row, "genesis");
+        self.pools.one(queries::CHAIN_GENESIS, &[&chain_id.as_i64()], genesis).await
     }
 }

@@ -10,7 +10,6 @@ use crate::world::{Attempt, NODES, Node, Owner, Session, Stage, Step, Token, Wor
 
 impl World {
     /// A takeover has locked the lease row `FOR UPDATE`, which blocks guards, renewals and takeovers.
-    #[must_use]
     pub(crate) fn lease_is_being_taken(&self) -> bool {
         self.sessions.iter().any(|session| {
             matches!(session, Session::TakeoverLocked { .. } | Session::TakeoverBumped { .. })

@@ -59,6 +59,8 @@
 //!   measurement; the conformance tests of the store try it on a real server. Nor is SQLite modelled:
 //!   there a write transaction excludes every other from its first statement, which allows less.
 
+#![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
+
 mod database;
 mod properties;
 mod protocol;

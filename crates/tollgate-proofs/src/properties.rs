@@ -45,7 +45,7 @@ pub mod sighting {
     pub const UNREPORTED_COMMIT: &str = "a tx is stored and its caller has no answer";
     /// All work is completed, under more than one owner.
     pub const ALL_STORED: &str = "every tx is stored, under more than one token";
-    /// RowVersion only if the chain mines.
+    /// Seen only if the chain mines.
     pub const ALL_MINED: &str = "every tx is mined";
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn all() -> Vec<Property<LeaseModel>> {
         }),
         P::sometimes(sighting::ALL_STORED, all_stored),
         P::sometimes(sighting::ALL_MINED, |model, world| {
-            world.mined.txs().len() == u32::from(model.bounds.txs)
+            world.mined.txs().count() == u32::from(model.bounds.txs)
         }),
     ]
 }
@@ -145,7 +145,7 @@ fn takeover_waits(model: &LeaseModel, world: &World) -> bool {
         && world.nodes.iter().any(|node| node.is_contender())
 }
 
-/// RowVersion in the state before the second send: the send itself does not change the wire.
+/// True in the state before the second send: the send itself does not change the wire.
 fn sent_again(world: &World) -> bool {
     world.nodes.iter().any(|node| {
         node.to_send.lowest().is_some_and(|attempt| {
@@ -156,6 +156,6 @@ fn sent_again(world: &World) -> bool {
 
 fn all_stored(model: &LeaseModel, world: &World) -> bool {
     let first = world.rows.lowest().map(|attempt| attempt.signed_under);
-    world.rows.txs().len() == u32::from(model.bounds.txs)
+    world.rows.txs().count() == u32::from(model.bounds.txs)
         && world.rows.iter().any(|attempt| Some(attempt.signed_under) != first)
 }

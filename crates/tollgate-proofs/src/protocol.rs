@@ -35,43 +35,36 @@ pub enum Protocol {
 
 impl Protocol {
     /// The guard compares the fencing token.
-    #[must_use]
     pub const fn guard_compares_token(self) -> bool {
         !matches!(self, Self::NoTokenCheck)
     }
 
     /// A passed guard blocks takeovers until its transaction ends.
-    #[must_use]
     pub const fn guard_holds_lease(self) -> bool {
         !matches!(self, Self::ExistsGuard)
     }
 
     /// A restarted process is a new owner.
-    #[must_use]
     pub const fn owner_has_boot_id(self) -> bool {
         !matches!(self, Self::NoTokenCheck | Self::NoBootId)
     }
 
     /// The submitter's state is read before the takeover has its lock.
-    #[must_use]
     pub const fn loads_before_takeover(self) -> bool {
         matches!(self, Self::LoadBeforeTakeover)
     }
 
     /// The takeover locks the lease row before it decides on the new token.
-    #[must_use]
     pub const fn takeover_locks_first(self) -> bool {
         !matches!(self, Self::UnlockedTakeover)
     }
 
     /// An attempt is sent before its commit.
-    #[must_use]
     pub const fn sends_before_commit(self) -> bool {
         matches!(self, Self::SendFirst)
     }
 
     /// A node believes a COMMIT on an aborted transaction.
-    #[must_use]
     pub const fn believes_any_commit(self) -> bool {
         matches!(self, Self::TrustCommit)
     }
@@ -105,11 +98,9 @@ impl Bounds {
 /// One search: a protocol, its surroundings and its bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LeaseModel {
-    /// The protocol the nodes follow.
     pub protocol: Protocol,
     /// The database also refuses an unexpected cursor, a second tx in a slot and a second slot for a tx
     /// (the comparison in the cursor's UPDATE and the unique keys). Without it the fence stands alone.
     pub second_line: bool,
-    /// The bounds of the search.
     pub bounds: Bounds,
 }

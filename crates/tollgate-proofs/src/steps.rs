@@ -63,7 +63,7 @@ impl Model for LeaseModel {
     fn init_states(&self) -> Vec<World> {
         let Bounds { tokens, txs, .. } = self.bounds;
         assert!(tokens <= Bounds::MAX_TOKENS && txs <= Bounds::MAX_TXS, "{:?}", self.bounds);
-        vec![World::new()]
+        vec![World::default()]
     }
 
     fn actions(&self, world: &World, actions: &mut Vec<Action>) {

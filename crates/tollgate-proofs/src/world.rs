@@ -3,7 +3,6 @@
 
 use crate::protocol::Bounds;
 
-/// The number of nodes that share the database.
 pub const NODES: usize = 3;
 
 /// Database sessions: one for each node, and one for a transaction that its node gave up.
@@ -18,8 +17,6 @@ pub const ORPHAN: usize = NODES;
 pub struct Token(pub u8);
 
 impl Token {
-    /// The token of the next owner.
-    #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -30,8 +27,6 @@ impl Token {
 pub struct Nonce(pub u8);
 
 impl Nonce {
-    /// The slot after this one.
-    #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
     }
@@ -44,7 +39,6 @@ pub struct TxId(pub u8);
 /// The holder of a lease: a node's name and, where the protocol has one, its boot id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Owner {
-    /// Index of the node.
     pub node: usize,
     /// The number of its crashes before; always zero for a protocol without boot ids.
     pub boot: u8,
@@ -65,11 +59,8 @@ pub struct Lease {
 /// slot make different bytes (their fees differ), hence the token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Attempt {
-    /// The slot it uses.
     pub nonce: Nonce,
-    /// The tx it carries.
     pub tx: TxId,
-    /// The token of the owner that signed it.
     pub signed_under: Token,
 }
 
@@ -83,36 +74,26 @@ impl AttemptSet {
         1 << (slot * Bounds::MAX_TOKENS + attempt.signed_under.0 - 1)
     }
 
-    /// Adds one.
     pub const fn insert(&mut self, attempt: Attempt) {
         self.0 |= Self::bit(attempt);
     }
 
-    /// Removes one.
     pub const fn remove(&mut self, attempt: Attempt) {
         self.0 &= !Self::bit(attempt);
     }
 
-    /// Membership.
-    #[must_use]
     pub const fn contains(self, attempt: Attempt) -> bool {
         self.0 & Self::bit(attempt) != 0
     }
 
-    /// No element.
-    #[must_use]
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Every element is in `other`.
-    #[must_use]
     pub const fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// The elements of either.
-    #[must_use]
     pub const fn union(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
@@ -132,14 +113,10 @@ impl AttemptSet {
         })
     }
 
-    /// The one in the lowest slot.
-    #[must_use]
     pub fn lowest(self) -> Option<Attempt> {
         self.iter().next()
     }
 
-    /// The txs they carry.
-    #[must_use]
     pub fn txs(self) -> TxSet {
         let mut txs = TxSet::default();
         self.iter().for_each(|attempt| txs.insert(attempt.tx));
@@ -152,33 +129,20 @@ impl AttemptSet {
 pub struct TxSet(u8);
 
 impl TxSet {
-    /// Adds one.
     pub const fn insert(&mut self, tx: TxId) {
         self.0 |= 1 << tx.0;
     }
 
-    /// Membership.
-    #[must_use]
     pub const fn contains(self, tx: TxId) -> bool {
         self.0 & (1 << tx.0) != 0
     }
 
-    /// Every element is in `other`.
-    #[must_use]
     pub const fn is_subset_of(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// The number of elements.
-    #[must_use]
-    pub const fn len(self) -> u32 {
+    pub const fn count(self) -> u32 {
         self.0.count_ones()
-    }
-
-    /// No element.
-    #[must_use]
-    pub const fn is_empty(self) -> bool {
-        self.0 == 0
     }
 }
 
@@ -197,11 +161,9 @@ pub enum Stage {
 /// An open transaction, as the database server sees it. Its locks follow from its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Session {
-    /// No transaction.
     Closed,
     /// Stores one attempt and moves the cursor past it.
     Writer {
-        /// Its progress.
         stage: Stage,
         /// The node that began it; the guard compares this name.
         owner: Owner,
@@ -210,14 +172,11 @@ pub enum Session {
     },
     /// Holds the lease row `FOR UPDATE`. The bump moves it on.
     TakeoverLocked {
-        /// The new owner.
         owner: Owner,
     },
     /// Has written owner and token. The commit ends it.
     TakeoverBumped {
-        /// The new owner.
         owner: Owner,
-        /// The token it wrote.
         token: Token,
     },
 }
@@ -245,13 +204,10 @@ pub enum Step {
 /// One node: its memory, which a crash loses, and the number of its crashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node {
-    /// Crashes so far.
     pub boot: u8,
-    /// Its next step.
     pub step: Step,
     /// The token it believes to hold.
     pub token: Token,
-    /// The next nonce to assign.
     pub next: Nonce,
     /// The txs it knows to be stored; a repeated request gets no new nonce.
     pub known: TxSet,
@@ -282,7 +238,6 @@ impl Node {
     }
 
     /// The node tries to get the lease.
-    #[must_use]
     pub const fn is_contender(&self) -> bool {
         matches!(self.step, Step::Idle | Step::Fenced)
     }
@@ -293,9 +248,7 @@ impl Node {
 pub struct History {
     /// A write was committed under a token older than the lease's at that moment.
     pub late_write: bool,
-    /// The cursor went back.
     pub cursor_back: bool,
-    /// The lease's token went back.
     pub token_back: bool,
     /// A takeover committed a token that was issued before.
     pub token_reissued: bool,
@@ -312,7 +265,6 @@ pub struct World {
     pub rows: AttemptSet,
     /// The open transactions: one per node, then the orphan.
     pub sessions: [Session; SESSIONS],
-    /// The nodes.
     pub nodes: [Node; NODES],
     /// Every attempt that was ever sent. A message can be late, lost or duplicated, so each of these
     /// may arrive at the chain at any later time, or never.
@@ -323,15 +275,13 @@ pub struct World {
     pub answered: TxSet,
     /// The number of times that a node lost the answer to a transaction without crashing.
     pub lost_answers: u8,
-    /// Violations of the past.
     pub history: History,
 }
 
-impl World {
+impl Default for World {
     /// An empty database and nodes that have just started. The first takeover (of a lease that
     /// nobody holds) stands for the insert with token 1.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             lease: Lease { owner: None, token: Token(0), expired: true },
             cursor: Nonce(0),
@@ -344,11 +294,5 @@ impl World {
             lost_answers: 0,
             history: History::default(),
         }
-    }
-}
-
-impl Default for World {
-    fn default() -> Self {
-        Self::new()
     }
 }

@@ -8,7 +8,6 @@ mod devchain;
 mod explain;
 mod log_fields;
 mod node;
-mod openapi;
 mod remote;
 mod submitter;
 mod table;
@@ -68,7 +67,7 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return print_usage_error(&error),
     };
     let done = match cli.command {
-        Command::Bench(args) => bench::run(args),
+        Command::Bench(args) => bench::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Dev(args) => node::dev(args),
         Command::Serve(args) => node::serve(args),
@@ -77,7 +76,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Completions(args) => completions::run(args),
         Command::Devchain(args) => devchain::run(&args),
         Command::Explain(args) => explain::run(&args),
-        Command::Openapi => openapi::run(),
+        Command::Openapi => openapi(),
         Command::Migrate(flags) => migrate(flags),
         Command::Config(args) => config::run(args),
     };
@@ -110,6 +109,12 @@ fn print_usage_error(error: &clap::Error) -> ExitCode {
         false => std::io::stdout().write_all(text.as_bytes()),
     };
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
+}
+
+/// Prints the document that a node serves at `/openapi.json`.
+fn openapi() -> Result<ExitCode, Failure> {
+    std::io::stdout().lock().write_all(tollgate_server::openapi().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {

@@ -61,7 +61,7 @@ impl Node {
         }
     }
 
-    /// How long requests are forwarded before the node stops.
+    /// The time during which requests are forwarded before the node stops.
     pub(crate) const fn drain_wait(&self) -> Duration {
         self.drain_wait
     }

@@ -45,7 +45,7 @@ pub(crate) use value::{Problem, Source, Sourced};
 
 use load::{Values, gather};
 
-/// What the settings are for. Not every command needs all of them.
+/// The purpose of the settings. Not every command needs all of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Purpose {
     /// A node that serves: a chain and keys are required.
@@ -68,7 +68,7 @@ impl Loaded {
         &self.values.warnings
     }
 
-    /// Whether a setting comes from a file, a variable or a flag.
+    /// A setting comes from a file, a variable or a flag.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.values.is_given(name)
     }

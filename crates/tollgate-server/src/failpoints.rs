@@ -39,7 +39,7 @@ impl Checkpoints for KillAt {
     }
 }
 
-/// What the environment asks for.
+/// Reads the environment.
 pub(crate) fn from_env() -> Result<Arc<dyn Checkpoints>, Failure> {
     let Ok(asked) = std::env::var(VARIABLE) else { return Ok(Arc::new(NoCheckpoints)) };
     let (name, passes) = asked.split_once(':').unwrap_or((&asked, "0"));

@@ -18,6 +18,7 @@ mod middleware;
 mod nonces;
 mod openapi;
 mod params;
+mod parse_errors;
 mod peers;
 mod problem;
 mod query;

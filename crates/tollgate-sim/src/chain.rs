@@ -17,8 +17,9 @@ use tollgate_devchain::chain::{
 };
 use tollgate_devchain::{DevAccount, LocalChain, LocalView, dev_accounts, sign};
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::port::chain::{BlockRef, SendAnswer};
+use tollgate_model::port::chain::BlockRef;
 use tollgate_model::{Address, Bytes, TxHash, U256};
+use tollgate_testkit::chain_answers::{block_ref, rejection_class};
 
 pub(crate) use client::ClientChain;
 pub(crate) use port::NodeChain;
@@ -27,9 +28,9 @@ use crate::plan::{Lie, Plan, Steady};
 
 /// The chain's id; a second chain in the same database has the next one.
 pub(crate) const CHAIN_ID: u64 = 7;
-/// Whom the intents pay.
+/// The recipient of the intents.
 pub(crate) const PAID: Address = Address::repeat_byte(0xee);
-/// Who says no.
+/// The address that reverts every call.
 pub(crate) const REVERTS: Address = Address::repeat_byte(0xdd);
 /// Gas in a block.
 pub(crate) const BLOCK_GAS: u64 = 30_000_000;
@@ -37,12 +38,12 @@ pub(crate) const BLOCK_GAS: u64 = 30_000_000;
 const SECOND: usize = 1;
 /// The largest transaction that an endpoint for small ones takes, in bytes.
 const SMALL_BYTES: usize = 300;
-/// How long the second endpoint's transactions take to the first, in milliseconds.
+/// The time that the second endpoint's transactions take to the first, in milliseconds.
 const GOSSIP_MILLIS: u64 = 300;
-/// How many keys there are.
+/// The number of keys.
 const ACCOUNTS: usize = 3;
 
-/// The chain and who watches it.
+/// The chain with its endpoints.
 pub(crate) struct SimChain {
     local: LocalChain,
     views: Vec<LocalView>,
@@ -57,7 +58,7 @@ pub(crate) struct SimChain {
 struct ChainExtras {
     /// Signed transactions, decoded once.
     decoded: HashMap<Bytes, Result<Arc<Tx>, Rejection>>,
-    /// How many blocks the second endpoint is behind.
+    /// The number of blocks that the second endpoint is behind.
     lag: u64,
     /// The highest count of each account that any block ever gave.
     peaks: BTreeMap<Address, u64>,
@@ -147,7 +148,7 @@ impl SimChain {
         self.moved();
     }
 
-    /// Replaces the last blocks, as far as finality allows it, or further. Whether it was done.
+    /// Replaces the last blocks, as far as finality allows it, or further; false if it was refused.
     pub(crate) fn reorg(&self, depth: u64, fate: DroppedTxs, shorter: u64, beyond: Beyond) -> bool {
         let mut state = self.lock();
         let replacements = depth.saturating_sub(shorter);
@@ -165,7 +166,7 @@ impl SimChain {
         self.lock().extras.lag = lag;
     }
 
-    /// Throws transactions out of both pools.
+    /// Evicts transactions from all pools.
     pub(crate) fn evict(&self, chance: f64) -> Vec<TxHash> {
         let mut state = self.lock();
         let gone = state.chain.evict(MAIN_POOL, chance);
@@ -178,9 +179,7 @@ impl SimChain {
     }
 
     pub(crate) fn head(&self) -> BlockRef {
-        let state = self.lock();
-        let head = state.chain.head();
-        BlockRef { number: head.number(), hash: head.hash, parent: head.header.parent_hash }
+        block_ref(self.lock().chain.head())
     }
 
     /// The block with which the chain began.
@@ -199,11 +198,11 @@ impl SimChain {
         let admitted = decoded.and_then(|tx| state.chain.submit(endpoint, &tx, now_ms));
         match admitted {
             Ok(_) => AnswerClass::Accepted,
-            Err(rejection) => class_of(&rejection),
+            Err(rejection) => rejection_class(&rejection),
         }
     }
 
-    /// A transfer to self that nobody told Tollgate about.
+    /// A transfer to self that Tollgate does not know.
     pub(crate) fn outsiders_tx(&self, from: &DevAccount, nonce: u64, mark: u64) -> Option<Arc<Tx>> {
         let mut state = self.lock();
         let base_fee = state.chain.next_base_fee();
@@ -274,7 +273,7 @@ impl State<'_> {
         self.extras.honest_price = self.honest_price();
     }
 
-    /// Where a transaction is in the canonical chain: block number and whether it succeeded.
+    /// The canonical block number of a transaction, and true if it succeeded.
     pub(crate) fn place(&self, hash: &TxHash) -> Option<(u64, bool)> {
         let place = |block: &Arc<tollgate_devchain::chain::Block>| {
             let at = block.position(hash)?;
@@ -284,36 +283,7 @@ impl State<'_> {
     }
 }
 
-/// What is paid at most where nobody lies: twice the base fee, and a tip.
+/// The highest honest price: twice the base fee, and a tip.
 fn honest(base_fee: Option<u64>) -> u128 {
     u128::from(base_fee.unwrap_or(GWEI)) * 2 + u128::from(GWEI)
-}
-
-fn answer(class: AnswerClass) -> SendAnswer {
-    SendAnswer { class, said: class.name().to_owned() }
-}
-
-fn class_of(rejection: &Rejection) -> AnswerClass {
-    match rejection {
-        Rejection::Undecodable
-        | Rejection::TypeNotSupported(_)
-        | Rejection::BadSignature
-        | Rejection::Unprotected
-        | Rejection::WrongChainId { .. }
-        | Rejection::Oversized { .. }
-        | Rejection::TipAboveFeeCap { .. }
-        | Rejection::NonceMax => AnswerClass::Invalid,
-        Rejection::GasAboveBlock { .. }
-        | Rejection::IntrinsicGas { .. }
-        | Rejection::FloorGas { .. } => AnswerClass::GasLimit,
-        Rejection::FeeAboveCap { .. } => AnswerClass::FeeTooHigh,
-        Rejection::TipTooLow { .. } | Rejection::BelowBaseFee { .. } => AnswerClass::FeeTooLow,
-        Rejection::NonceTooLow { .. } => AnswerClass::NonceTooLow,
-        Rejection::NonceTooHigh { .. } => AnswerClass::NonceTooHigh,
-        Rejection::InsufficientFunds { .. } => AnswerClass::InsufficientFunds,
-        Rejection::AlreadyKnown(_) => AnswerClass::AlreadyKnown,
-        Rejection::ReplacementUnderpriced(_) => AnswerClass::ReplacementUnderpriced,
-        Rejection::Underpriced => AnswerClass::Underpriced,
-        Rejection::PoolFull | Rejection::SenderLimit { .. } => AnswerClass::PoolFull,
-    }
 }

@@ -1,8 +1,7 @@
-//! Checks the promises from outside: by the chain's blocks, the feed, what callers
-//! were told, and the bytes that left nodes. Tollgate's own state is read only where the promise is
-//! about it (cursor and token never go back, what was told is stored, bytes are durable first).
+//! Checks the promises from outside: by the chain's blocks, the feed, the answers to callers, and the
+//! bytes that left nodes. Tollgate's own state is read only where the promise is about it (cursor and
+//! token never go back, an accepted request is stored, bytes are durable first).
 
-mod answers;
 mod end;
 mod feed;
 mod progress;
@@ -14,12 +13,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 use tollgate_engine::Engine;
-use tollgate_model::port::Completion;
-use tollgate_model::{Address, FencingToken, NodeId, Nonce, Seq, Submitter, TxHash, TxId};
+use tollgate_model::port::{Completion, TxStore};
+use tollgate_model::{
+    Address, FencingToken, Intent, NodeId, Nonce, Seq, Submitter, TxHash, TxId, U256,
+};
 
 use crate::world::World;
 
-/// Why an intent may be refused, and others wait for it.
+/// The reason why an intent may be refused, and others wait for it.
 pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
 
 /// A promise that was broken.
@@ -27,40 +28,42 @@ pub(crate) const NO_NODE_TAKES_IT: &str = "an intent that no node takes";
 pub struct Violation {
     /// Its number, or `sim` if the simulation itself failed.
     pub promise: &'static str,
-    /// How.
+    /// A description of the violation.
     pub what: String,
 }
 
 /// The checker of one run.
+#[derive(Default)]
 pub(crate) struct Checker {
     seen: Mutex<Seen>,
     failed: Notify,
 }
 
-/// All that was seen so far.
+/// All observations so far.
+#[derive(Default)]
 struct Seen {
     violation: Option<Violation>,
     grants: BTreeMap<Submitter, Grant>,
     cursors: BTreeMap<Submitter, Nonce>,
     /// The one thing that a reader of the feed remembers.
-    last_seq: Seq,
+    last_seq: Option<Seq>,
     done: BTreeMap<TxId, Completion>,
     /// Everything that left a node.
     sent: BTreeMap<TxHash, Sent>,
-    /// OwnerLookup bytes a pool has ever taken in a slot.
+    /// The transactions whose bytes any pool has ever taken in a slot.
     taken: BTreeMap<(Address, u64), BTreeSet<TxId>>,
     /// Sends that were not tries of an unclear one.
     sends: BTreeMap<TxId, u64>,
-    /// How many sends of these bytes had no clear answer and were not tried again yet, by node.
+    /// The number of sends of these bytes, by node, without a clear answer and not tried again yet.
     unclear: BTreeMap<(String, TxHash), u64>,
     outsiders: BTreeSet<TxHash>,
     requests: BTreeMap<(Submitter, String), AnsweredRequest>,
     resumed: BTreeSet<Submitter>,
-    /// Whom something outside of Tollgate stands in the way of, and what.
+    /// Submitters that something outside of Tollgate holds up, and what that is.
     excused: BTreeMap<Submitter, &'static str>,
     /// Intents, by value, that others of their submitter may wait for, and why.
     spoilers: BTreeMap<(Submitter, u64), &'static str>,
-    /// Whether each submitter had to make progress by itself, and why not.
+    /// Each submitter with the reason why it did not have to make progress by itself, if any.
     progress: BTreeMap<Submitter, Option<&'static str>>,
     /// Actions of operators that were carried out.
     actions: u64,
@@ -92,7 +95,7 @@ struct Sent {
     taken: bool,
 }
 
-/// What a caller was told about its request.
+/// The answer to a request.
 #[derive(Clone, Copy)]
 struct AnsweredRequest {
     tx_id: TxId,
@@ -100,32 +103,6 @@ struct AnsweredRequest {
 }
 
 impl Checker {
-    pub(crate) fn new() -> Self {
-        let seen = Seen {
-            violation: None,
-            grants: BTreeMap::new(),
-            cursors: BTreeMap::new(),
-            last_seq: Seq::MIN,
-            done: BTreeMap::new(),
-            sent: BTreeMap::new(),
-            taken: BTreeMap::new(),
-            sends: BTreeMap::new(),
-            unclear: BTreeMap::new(),
-            outsiders: BTreeSet::new(),
-            requests: BTreeMap::new(),
-            resumed: BTreeSet::new(),
-            excused: BTreeMap::new(),
-            spoilers: BTreeMap::new(),
-            progress: BTreeMap::new(),
-            actions: 0,
-            reserved: 0,
-            used: BTreeMap::new(),
-            slots: BTreeSet::new(),
-            finality_broken: false,
-        };
-        Self { seen: Mutex::new(seen), failed: Notify::new() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -176,6 +153,71 @@ impl Checker {
             let what = format!("{deaths} actors died of a defect");
             self.lock().violation.get_or_insert(Violation { promise: "defect", what });
             self.failed.notify_one();
+        }
+    }
+}
+
+/// Answers to callers: one request is one transaction, and it is stored (I6, I7).
+impl World {
+    /// A caller was told that its request, which pays `value`, is this transaction.
+    pub(crate) async fn create_answered(
+        &self,
+        submitter: Submitter,
+        request: &str,
+        value: u64,
+        tx_id: TxId,
+    ) {
+        self.note(format_args!("told {request} {value} is {tx_id}"));
+        let Ok(Some(record)) = self.store.tx(tx_id).await else {
+            let what = format!("{request} was accepted as {tx_id}, which is not stored");
+            return self.checker.fail(self, "I6", what);
+        };
+        if record.submitter != submitter {
+            let what = format!("{request} was told a transaction of {}", record.submitter);
+            return self.checker.fail(self, "I7", what);
+        }
+        let stored = Intent::from_payload(&record.payload).map(|intent| intent.value);
+        if stored != Ok(U256::from(value)) {
+            let what =
+                format!("{request} with {value} was told the transaction of another payload");
+            return self.checker.fail(self, "I7", what);
+        }
+        let key = (submitter, request.to_owned());
+        let known = {
+            let mut seen = self.checker.lock();
+            *seen.requests.entry(key).or_insert(AnsweredRequest { tx_id, value })
+        };
+        if known.tx_id != tx_id {
+            let what = format!("{request} is {} and {tx_id}", known.tx_id);
+            self.checker.fail(self, "I7", what);
+        }
+    }
+
+    /// A caller of this very payment was told its transaction.
+    pub(crate) fn was_answered(&self, submitter: Submitter, request: &str, value: u64) -> bool {
+        let key = (submitter, request.to_owned());
+        self.checker.lock().requests.get(&key).is_some_and(|known| known.value == value)
+    }
+
+    /// The transaction has an outcome, as far as the feed was read.
+    pub(crate) fn has_ended(&self, tx_id: TxId) -> bool {
+        self.checker.lock().done.contains_key(&tx_id)
+    }
+
+    /// I7: a request that was accepted is answered with its transaction, whatever the chain and the
+    /// clock say now.
+    pub(crate) fn refused_after_acceptance(&self, submitter: Submitter, request: &str, why: &str) {
+        let what = format!("{request} of {submitter} was accepted, and is refused now: {why}");
+        self.checker.fail(self, "I7", what);
+    }
+
+    /// A caller was told that its request belongs to another payload.
+    pub(crate) fn answered_conflict(&self, submitter: Submitter, request: &str, value: u64) {
+        let key = (submitter, request.to_owned());
+        let known = self.checker.lock().requests.get(&key).copied();
+        if let Some(known) = known.filter(|known| known.value == value) {
+            let what = format!("{request} was {} and is now in conflict", known.tx_id);
+            self.checker.fail(self, "I7", what);
         }
     }
 }

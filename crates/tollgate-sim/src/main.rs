@@ -11,12 +11,11 @@ use tollgate_sim::{Bug, Report, Tally, TraceMode, run, run_as_drawn};
 
 const USAGE: &str =
     "tollgate-sim seeds COUNT [FROM] | replay SEED [BUG] | (bugs | drawn-bugs) [SEEDS [BUG]]";
-/// How often progress is told.
+/// The number of seeds between two lines of progress.
 const TELL_EVERY: u64 = 500;
-/// Seeds that a mistake has to be noticed in, unless it is said.
+/// The default number of seeds within which a mistake has to be noticed.
 const BUG_SEEDS: u64 = 1_000;
 
-/// What is to be done.
 #[derive(PartialEq, Eq, Debug)]
 enum Job {
     Seeds {
@@ -79,7 +78,7 @@ fn number(word: &str) -> Result<u64, String> {
     digits.parse().map_err(|_| format!("{word:?} is not a whole number"))
 }
 
-/// What came of seeds so far.
+/// The sum of the seeds so far.
 #[derive(Default)]
 struct Sum {
     done: u64,
@@ -112,8 +111,7 @@ impl Sum {
         wrong
     }
 
-    /// What there was to judge in all of them.
-    fn tell_tally(&self) {
+    fn print_tally(&self) {
         let Tally { submitters, judged, excused, actions, reserved, .. } = &self.tally;
         let share = |part: u64| 100.0 * part as f64 / (*submitters).max(1) as f64;
         println!("{actions} actions of operators, {reserved} nonces reserved");
@@ -153,7 +151,7 @@ fn seeds(count: u64, from: u64) -> ExitCode {
     thread::scope(|scope| (0..cores).for_each(|_| drop(scope.spawn(work))));
     // A thread that died did not count its seed.
     let good = sum.lock().is_ok_and(|sum| {
-        sum.tell_tally();
+        sum.print_tally();
         sum.failed == 0 && sum.done == count
     });
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
@@ -162,7 +160,7 @@ fn seeds(count: u64, from: u64) -> ExitCode {
 fn replay(seed: u64, bug: Option<Bug>) -> ExitCode {
     match run(seed, bug, TraceMode::Lines) {
         Ok(report) => {
-            report.lines.iter().for_each(|network| println!("{network}"));
+            report.lines.iter().for_each(|line| println!("{line}"));
             println!("{} events, digest {:016x}", report.events, report.digest);
             match report.violation {
                 Some(broken) => {
@@ -179,10 +177,10 @@ fn replay(seed: u64, bug: Option<Bug>) -> ExitCode {
     }
 }
 
-/// Which seed is the first to notice each mistake.
+/// Prints the first seed that notices each mistake.
 fn bugs(most: u64, favours: bool, only: Option<Bug>) -> ExitCode {
     let mut missed = 0;
-    for bug in Bug::ALL.into_iter().filter(|bug| only.is_none_or(|only| only == *bug)) {
+    for bug in Bug::ALL.iter().copied().filter(|bug| only.is_none_or(|only| only == *bug)) {
         let found = (0..most).find_map(|seed| {
             let report = match favours {
                 true => run(seed, Some(bug), TraceMode::Digest),

@@ -1,7 +1,7 @@
 //! The network and the process of one node: every call of it goes through here.
 //!
 //! A crashed node never gets an answer again. A paused one gets it after the pause, and continues.
-//! What was sent before a crash may still arrive.
+//! Calls that left before a crash may still arrive.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;

@@ -27,7 +27,7 @@ use crate::signer::Keys;
 use crate::store::NodeStore;
 use crate::world::World;
 
-/// How often a node says that it is alive.
+/// The heartbeat interval.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// A running node.
@@ -95,7 +95,7 @@ fn chain_client(world: &Arc<World>, network: &Arc<Network>) -> Arc<dyn Chain> {
     PlantedChain::around(planted, chain)
 }
 
-/// Says that a node is alive, as long as its calls return.
+/// Sends heartbeats for as long as the node's calls return.
 async fn beat(store: Arc<NodeStore>, node: LiveNode, served: ServedSet) {
     let node = LiveNode { serves: Some(served.digest()), ..node };
     loop {
@@ -122,8 +122,8 @@ pub(crate) async fn run_node(world: Arc<World>, index: usize) {
     }
 }
 
-/// A node of another chain on the same database, alive throughout: it can do nothing for this one, so
-/// whoever took it for a peer would wait for it.
+/// A node of another chain on the same database, alive throughout. It can do nothing for this chain: a node
+/// that took it for a peer would wait for it.
 pub(crate) async fn foreign_node(world: Arc<World>) {
     let Ok(chain_id) = ChainId::new(world.chain_id().get() + 100) else { return };
     let Ok(node) = NodeId::new("foreign", Uuid::nil()) else { return };
@@ -200,7 +200,7 @@ impl Ids for SeededIds {
     }
 }
 
-/// A policy that says anything, at any time.
+/// A policy that decides at random, after a random time.
 struct RandomPolicy(Arc<World>);
 
 #[async_trait]
@@ -208,6 +208,6 @@ impl StuckPolicy for RandomPolicy {
     async fn decide(&self, _context: &StuckContext) -> StuckDecision {
         tokio::time::sleep(self.0.between(10, 15_000)).await;
         let action = StuckAction::ALL[self.0.below(StuckAction::ALL.len() as u64) as usize];
-        StuckDecision::new(action, "a mood")
+        StuckDecision::new(action, "a random decision")
     }
 }

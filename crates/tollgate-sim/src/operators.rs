@@ -13,13 +13,13 @@ use crate::node::Node;
 use crate::workload::outsider;
 use crate::world::World;
 
-/// How long an operator waits for a node.
+/// The time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often an operator may act.
+/// The pause between two draws of an action.
 const TURN: Duration = Duration::from_millis(500);
-/// How often an operator tries to resume a submitter.
+/// The most tries to resume a submitter.
 const UNPAUSE_TRIES: u32 = 60;
-/// Which of ten draws compares a submitter with the chain.
+/// The draw, of ten, that compares a submitter with the chain.
 const RECONCILE: u64 = 8;
 
 /// Acts at random while the storm lasts. If nothing was carried out in its first half, an operator
@@ -39,23 +39,22 @@ pub(crate) async fn operate(world: Arc<World>) {
     }
 }
 
-/// One action; whether a node said that it was carried out.
+/// Takes one action; true if a node confirms that it was carried out.
 async fn act_once(world: &World, node: &Node) -> bool {
-    let submitters = world.submitters();
-    let of = submitters[world.below(submitters.len() as u64) as usize];
+    let of = world.any_submitter();
     let reason = Text::lossy("a mood");
     let unfinished = world.unfinished();
     let which = world.below(unfinished.len() as u64) as usize;
-    // After the storm nobody changes anything by chance.
+    // After the storm no state is changed at random.
     let draw = if world.is_calm() { RECONCILE } else { world.below(10) };
     let action = match draw {
         RECONCILE => {
-            let done = timeout(PATIENCE, node.engine.reconcile(of)).await;
+            let done = timeout(PATIENCE, node.engine.operator().reconcile(of)).await;
             world.note(format_args!("reconcile {of} {:?}", done.is_ok()));
             return matches!(done, Ok(Ok(_)));
         }
         0 => {
-            let paused = timeout(PATIENCE, node.engine.pause(of, reason)).await;
+            let paused = timeout(PATIENCE, node.engine.operator().pause(of, reason)).await;
             world.note(format_args!("pause {of} {paused:?}"));
             return matches!(paused, Ok(Ok(_)));
         }
@@ -66,13 +65,13 @@ async fn act_once(world: &World, node: &Node) -> bool {
         _ => Action::SpeedUp,
     };
     let Some((_, tx_id)) = unfinished.get(which).copied() else { return false };
-    let acted = timeout(PATIENCE, node.engine.act(tx_id, action.clone(), reason)).await;
+    let acted = timeout(PATIENCE, node.engine.operator().act(tx_id, action.clone(), reason)).await;
     world.note(format_args!("{} {tx_id} {acted:?}", action.name()));
     matches!(acted, Ok(Ok(_)))
 }
 
-/// Resumes whom operators have paused: the storm is over. Who is in PROTECT stays there. A submitter
-/// that stays paused though a node says that it takes work again breaks I6.
+/// Resumes the submitters that operators have paused, after the storm. A submitter in PROTECT stays there.
+/// A submitter that stays paused although a node confirmed the resume breaks I6.
 pub(crate) async fn unpause(world: &World) {
     for of in world.submitters() {
         let (mut left, mut told) = (UNPAUSE_TRIES, false);
@@ -97,9 +96,9 @@ async fn is_paused(world: &World, of: Submitter) -> bool {
     record.is_some_and(|record| record.status == SubmitterStatus::Paused)
 }
 
-/// Resumes a submitter; whether that was heard. One that was not heard may have been carried out.
+/// Resumes a submitter; true if a node confirms it. Without an answer it may have been carried out.
 async fn resume(world: &World, node: &Node, of: Submitter, reason: Text<500>) -> bool {
-    let asked = timeout(PATIENCE, node.engine.resume(of, reason)).await;
+    let asked = timeout(PATIENCE, node.engine.operator().resume(of, reason)).await;
     let is_refused = matches!(&asked, Ok(Err(why)) if !matches!(why, ActError::Unserved(Unserved::Unavailable(_))));
     if !is_refused {
         world.checker.note_resume(of);
@@ -123,7 +122,9 @@ pub(crate) async fn help(world: &World, unfinished: &[(Submitter, TxId)], cancel
     }
     for (_, tx_id) in unfinished.iter().filter(|_| cancels) {
         for node in world.alive() {
-            let acted = timeout(PATIENCE, node.engine.act(*tx_id, Action::Cancel, reason())).await;
+            let acted =
+                timeout(PATIENCE, node.engine.operator().act(*tx_id, Action::Cancel, reason()))
+                    .await;
             world.note(format_args!("help: cancel {tx_id} {acted:?}"));
             if !matches!(
                 acted,

@@ -33,11 +33,11 @@ pub(crate) struct Plan {
     pub(crate) block_millis: u64,
     /// The time with work and faults.
     pub(crate) storm: Duration,
-    /// How far back the engines look for what used a slot, in blocks.
+    /// The distance to which engines search for the transaction in a slot, in blocks.
     pub(crate) lookback_blocks: u64,
     /// Each key is missing on one node, where there are several.
     pub(crate) keys_missing: bool,
-    /// Submitters with open work that nobody here has the key of.
+    /// Submitters with open work whose key no node has.
     pub(crate) orphans: usize,
     /// A second chain, with the same accounts, lives in the same database.
     pub(crate) second_chain: bool,
@@ -49,7 +49,7 @@ pub(crate) struct Plan {
     pub(crate) steady: Steady,
 }
 
-/// What is wrong with the endpoints for good: no calm ends it.
+/// Faults of the endpoints that no calm ends.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Steady {
     /// Chance that a call to any endpoint fails.
@@ -58,22 +58,22 @@ pub(crate) struct Steady {
     pub(crate) receipts_kept: Option<u64>,
     /// Calls that each endpoint takes in a second, for each node.
     pub(crate) quota: Option<u32>,
-    /// What is wrong with the second endpoint, and with that one alone.
+    /// The fault of the second endpoint alone.
     pub(crate) lie: Option<Lie>,
 }
 
-/// What one endpoint of several does wrong, call after call.
+/// A consistent fault of one endpoint of several.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Lie {
-    /// It is so many blocks behind: within the grace, so that its word counts.
+    /// Lags so many blocks behind: within the grace, so that its answers count.
     Lags(u64),
-    /// It lacks the receipts of all but the newest blocks.
+    /// Lacks the receipts of all but the newest blocks.
     PrunesReceipts(u64),
-    /// It never has one receipt in so many.
+    /// Never has one receipt in so many.
     LacksReceipts(u64),
-    /// It never has one block in so many.
+    /// Never has one block in so many.
     LacksBlocks(u64),
-    /// It takes only small transactions, and calls the others invalid.
+    /// Takes only small transactions, and calls the others invalid.
     TakesSmallOnesOnly,
     /// Its estimates are absurd.
     Estimates(u64),
@@ -83,15 +83,15 @@ pub(crate) enum Lie {
     PendingCounts(i64),
     /// All its counts are too high, or too low.
     Counts(i64),
-    /// What it says of prices is this many times too much.
+    /// Its prices are this many times too high.
     Fees(u64),
     /// Its `safe` and `finalized` blocks are its head.
     TagsAtHead,
-    /// It lies about all of it at once: head, tags, counts and prices.
+    /// Its head, tags, counts and prices are all wrong.
     Together,
-    /// It takes transactions and keeps them to itself.
+    /// Takes transactions and never passes them on.
     Swallows,
-    /// It takes calls and never answers.
+    /// Takes calls and never answers.
     IsSilent,
     /// Two nodes are behind its URL, one of them so many blocks behind.
     Balancer(u64),
@@ -106,7 +106,7 @@ impl Lie {
             2 => Self::LacksReceipts(2 + rng.below(6)),
             3 => Self::LacksBlocks(2 + rng.below(6)),
             4 => Self::TakesSmallOnesOnly,
-            // More than a number of gas holds. What a block has is the client's to know.
+            // Above any block gas limit, which only the client knows.
             _ => Self::Estimates(u64::MAX),
         }
     }
@@ -253,8 +253,8 @@ impl Plan {
         plan
     }
 
-    /// One endpoint's word counts for little as long as the others are heard: a world with a liar has
-    /// a network that works.
+    /// Two honest endpoints outvote a lying one only while they can be reached: a world with a lying
+    /// endpoint has a network that works.
     fn leave_others_well(&mut self) {
         if matches!(
             self.steady.lie,

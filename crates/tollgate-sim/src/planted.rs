@@ -1,5 +1,5 @@
-//! Mistakes that are made on purpose: each breaks a promise, and the checker must notice. Those of the engine are
-//! made at its ports: `chain` and `store` answer it as if it had made them.
+//! Mistakes that are made on purpose: each breaks a promise, and the checker must notice. Mistakes of the
+//! engine are made at its ports: `chain` and `store` change its calls and their answers.
 
 mod chain;
 mod store;
@@ -7,7 +7,7 @@ mod store;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
 use tollgate_model::port::chain::{CallEstimate, Occupant};
-use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, TxStore};
+use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, Section, TxStore};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::sql::Overrides;
 use tollgate_model::{ChainId, Nonce, RequestId, Submitter, TxHash, TxId};
@@ -18,14 +18,28 @@ use crate::world::World;
 pub(crate) use chain::{PlantedChain, PlantedMemory};
 pub(crate) use store::{answer_first, forget_older, send_first, unclaimed, unstrict, with_claims};
 
-/// What a new owner sees of the open work that there is.
+/// The page of open work under [`Bug::FirstPageOnly`].
 const SHORT_PAGE: usize = 100;
-/// What a plain transfer costs.
+/// The gas of a plain transfer.
 const TRANSFER_GAS: u64 = 21_000;
 
-/// A mistake.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bug {
+/// Declares the mistakes and the list of all of them.
+macro_rules! bugs {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A mistake.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+        pub enum Bug {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Bug {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name),*];
+        }
+    };
+}
+
+bugs! {
     /// The store writes without looking at the lease.
     SkippedGuard,
     /// A takeover sets the cursor back.
@@ -38,7 +52,7 @@ pub enum Bug {
     OlderHashesForgotten,
     /// A caller is answered before the commit.
     AnswerFirst,
-    /// A new owner does not take up what waits.
+    /// A new owner does not take up queued transactions.
     WaitingLeftOut,
     /// Each node has its own names for requests.
     OwnNames,
@@ -50,7 +64,7 @@ pub enum Bug {
     ForksIgnored,
     /// A reader of the feed misses what was written together with something else.
     FeedSkips,
-    /// What is sent again is not claimed.
+    /// Resends are not claimed.
     UnclaimedResends,
     /// A strict submitter goes on whatever the chain counts.
     StrictUnchecked,
@@ -72,7 +86,7 @@ pub enum Bug {
     GivesUpOnErrors,
     /// A slot without a trace of ours is another's.
     AbsenceIsProof,
-    /// What was sent together and not answered is sent again, and only the second answer counts.
+    /// A batch of sends without answers is sent again, and only the second answers count.
     FirstDoubted,
     /// Requests are looked up on another chain.
     ChainsMixed,
@@ -80,7 +94,7 @@ pub enum Bug {
     FirstPageOnly,
     /// A node says that it has keys that it lacks.
     KeysPretended,
-    /// Whoever looks for orphans sees the first few.
+    /// A search for orphans returns the first few only.
     OrphansCutOff,
     /// A request that has ended is taken for a new one.
     RepeatsForgotten,
@@ -99,58 +113,16 @@ pub enum Bug {
     GasGuessed,
     /// An operator is told that a submitter takes work again, and nothing is written.
     ResumeForgotten,
-    /// Which block is settled is one endpoint's word.
+    /// The `safe` and `finalized` blocks are those of one endpoint.
     OneVoiceTags,
-    /// Nobody but one endpoint is asked about anything.
+    /// One endpoint is asked about everything.
     OneVoiceInAll,
 }
 
 impl Bug {
-    /// All of them.
-    pub const ALL: [Self; 38] = [
-        Self::SkippedGuard,
-        Self::RewindingTakeover,
-        Self::SlotFreedOnTimeout,
-        Self::SendFirst,
-        Self::OlderHashesForgotten,
-        Self::AnswerFirst,
-        Self::WaitingLeftOut,
-        Self::OwnNames,
-        Self::EarlyFinality,
-        Self::SilenceIsNo,
-        Self::ForksIgnored,
-        Self::FeedSkips,
-        Self::UnclaimedResends,
-        Self::StrictUnchecked,
-        Self::OneVoiceFees,
-        Self::OneVoiceCounts,
-        Self::OneVoiceHeads,
-        Self::OneVoiceBlocks,
-        Self::OneVoiceReceipts,
-        Self::OneVoiceSends,
-        Self::WastedCalls,
-        Self::GivesUpOnErrors,
-        Self::AbsenceIsProof,
-        Self::FirstDoubted,
-        Self::ChainsMixed,
-        Self::FirstPageOnly,
-        Self::KeysPretended,
-        Self::OrphansCutOff,
-        Self::RepeatsForgotten,
-        Self::UsedForgotten,
-        Self::LateCountsBelieved,
-        Self::SilenceAwaited,
-        Self::BalancerTrusted,
-        Self::OneVoiceEstimates,
-        Self::GasGuessed,
-        Self::ResumeForgotten,
-        Self::OneVoiceTags,
-        Self::OneVoiceInAll,
-    ];
-
     /// The mistake of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|bug| format!("{bug:?}") == name)
+        Self::ALL.iter().copied().find(|bug| format!("{bug:?}") == name)
     }
 
     /// Replacements of the store's queries.
@@ -233,35 +205,37 @@ impl Bug {
                 plan.finality = FinalityRule::Finalized;
             }
             Self::OneVoiceInAll => plan.tell(Lie::Together),
-            Self::SkippedGuard
-            | Self::RewindingTakeover
-            | Self::SendFirst
-            | Self::AnswerFirst
-            | Self::WaitingLeftOut
-            | Self::OwnNames
-            | Self::GasGuessed
-            | Self::ForksIgnored
-            | Self::FeedSkips
-            | Self::UnclaimedResends
-            | Self::RepeatsForgotten => {}
+            // The others show in any plan.
+            _ => {}
         }
     }
 }
 
-/// [`Bug::OwnNames`]: a node adds its own name to those of its callers.
-pub(crate) fn renamed(world: &World, node: &str, batch: FencedBatch) -> FencedBatch {
-    if !world.has(Bug::OwnNames) {
+/// A batch whose sections are changed if this mistake is planted.
+fn edited(
+    (world, bug): (&World, Bug),
+    batch: FencedBatch,
+    change: impl FnMut(&mut Section),
+) -> FencedBatch {
+    if !world.has(bug) {
         return batch;
     }
     let mut sections = batch.sections().to_vec();
-    for create in sections.iter_mut().flat_map(|section| &mut section.creates) {
-        let own = |id: &RequestId| RequestId::new(format!("{}-{node}", id.as_str())).ok();
-        create.request_id = create.request_id.as_ref().and_then(own);
-    }
+    sections.iter_mut().for_each(change);
     FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
 }
 
-/// [`Bug::WaitingLeftOut`]: what has no slot yet is not there. [`Bug::FirstPageOnly`]: the first page
+/// [`Bug::OwnNames`]: a node adds its own name to the request ids of its callers.
+pub(crate) fn renamed(world: &World, node: &str, batch: FencedBatch) -> FencedBatch {
+    let own = |id: &RequestId| RequestId::new(format!("{}-{node}", id.as_str())).ok();
+    edited((world, Bug::OwnNames), batch, |section| {
+        for create in &mut section.creates {
+            create.request_id = create.request_id.as_ref().and_then(own);
+        }
+    })
+}
+
+/// [`Bug::WaitingLeftOut`]: work without a slot is left out. [`Bug::FirstPageOnly`]: the first page
 /// is short, and there is no page after it.
 pub(crate) fn left_out(world: &World, after: Option<TxId>, mut work: Vec<OpenTx>) -> Vec<OpenTx> {
     if world.has(Bug::WaitingLeftOut) {
@@ -273,7 +247,7 @@ pub(crate) fn left_out(world: &World, after: Option<TxId>, mut work: Vec<OpenTx>
     work
 }
 
-/// [`Bug::FeedSkips`]: the last of several that come at once is not seen.
+/// [`Bug::FeedSkips`]: one of several completions of a page is not seen.
 pub(crate) fn skipped(world: &World, mut page: Vec<Completion>) -> Vec<Completion> {
     if world.has(Bug::FeedSkips) && page.len() > 1 {
         page.swap_remove(0);
@@ -281,7 +255,7 @@ pub(crate) fn skipped(world: &World, mut page: Vec<Completion>) -> Vec<Completio
     page
 }
 
-/// [`Bug::RepeatsForgotten`]: what has ended is not known by its request.
+/// [`Bug::RepeatsForgotten`]: a transaction that has ended is not found by its request id.
 pub(crate) fn forgotten(
     world: &World,
     mut known: Vec<Option<KnownRequest>>,
@@ -328,19 +302,14 @@ pub(crate) fn on_another_chain(
     requests.iter().map(ask).collect()
 }
 
-/// [`Bug::ResumeForgotten`]: nobody resumes anybody.
+/// [`Bug::ResumeForgotten`]: no resume is written.
 pub(crate) fn unresumed(world: &World, batch: FencedBatch) -> FencedBatch {
-    if !world.has(Bug::ResumeForgotten) {
-        return batch;
-    }
-    let mut sections = batch.sections().to_vec();
-    for section in &mut sections {
+    edited((world, Bug::ResumeForgotten), batch, |section| {
         section.status.take_if(|change| change.to == SubmitterStatus::Active);
-    }
-    FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
+    })
 }
 
-/// [`Bug::GasGuessed`]: what every call needs, whoever is asked.
+/// [`Bug::GasGuessed`]: the gas of a transfer for every call.
 pub(crate) fn guessed_gas(world: &World) -> Option<CallEstimate> {
     world.has(Bug::GasGuessed).then_some(CallEstimate::Gas(TRANSFER_GAS))
 }

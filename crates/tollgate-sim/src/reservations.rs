@@ -13,15 +13,15 @@ use tollgate_model::{Submitter, Text, TxHash};
 use crate::chain::accounts;
 use crate::world::World;
 
-/// How long a caller waits for a node.
+/// The time limit of a call.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How often a caller may ask for a nonce.
+/// The pause between two draws of a reservation.
 const TURN: Duration = Duration::from_millis(500);
-/// How often a caller asks after the storm, if it has none by then.
+/// The most tries after the storm, if no nonce was reserved by then.
 const LATE_TRIES_MAX: u32 = 40;
-/// How often a caller asks until it is certain.
+/// The most tries of a caller that has no clear answer.
 const TRIES_MAX: u32 = 30;
-/// How often a caller sends what it promised.
+/// The pause between two sends of a promised transaction.
 const SEND_EVERY: Duration = Duration::from_secs(2);
 
 /// Takes nonces while the storm lasts. If nobody was given one in its first half, a caller asks at
@@ -39,10 +39,9 @@ pub(crate) async fn reserve(world: Arc<World>) {
         let is_due = !has_reserved && Instant::now() >= due;
         let is_time = world.chance(world.plan.faults.reserve / 2.0) || is_due;
         let Some(node) = world.any_node().filter(|_| is_time) else { continue };
-        let submitters = world.submitters();
-        let of = submitters[world.below(submitters.len() as u64) as usize];
+        let of = world.any_submitter();
         let hold = world.between(1_000, 8_000);
-        let asked = timeout(PATIENCE, node.engine.reserve(of, Some(hold))).await;
+        let asked = timeout(PATIENCE, node.engine.reservations().reserve(of, Some(hold))).await;
         match asked.ok().filter(|_| !node.network.is_dead()) {
             Some(Ok(reservation)) => {
                 has_reserved = true;
@@ -51,7 +50,7 @@ pub(crate) async fn reserve(world: Arc<World>) {
                 world.note_reserved(of, reservation.nonce);
                 tokio::spawn(keep(world.clone(), of, reservation, is_due));
             }
-            // One may have been given, and nobody knows of it: it comes back.
+            // A nonce may have been reserved without an answer: it comes back.
             Some(Err(ReserveError::Unserved(Unserved::Unavailable(_)))) | None => {
                 comes_back(&world, of)
             }
@@ -67,7 +66,7 @@ fn comes_back(world: &World, of: Submitter) {
     }
 }
 
-/// What a caller does with its nonce.
+/// The caller's use of its nonce: give it back, let it expire, or send.
 async fn keep(world: Arc<World>, of: Submitter, held: Reservation, sends: bool) {
     sleep(world.between(10, 4_000)).await;
     let fate = world.below(12);
@@ -104,7 +103,7 @@ async fn give_back(world: &World, of: Submitter, held: &Reservation) {
     for _ in 0..TRIES_MAX {
         let Some(node) = world.any_node() else { continue };
         let reason = Text::lossy("not needed");
-        let given = node.engine.reservation_recyclable(of, held.nonce, held.owner_token, reason);
+        let given = node.engine.reservations().recyclable(of, held.nonce, held.owner_token, reason);
         match timeout(PATIENCE, given).await {
             Ok(Ok(_) | Err(ReserveError::StaleToken)) => return,
             Ok(Err(_)) | Err(_) => sleep(world.between(100, 1_000)).await,
@@ -125,7 +124,7 @@ async fn sign_and_tell(
             sleep(world.between(100, 600)).await;
             continue;
         };
-        let used = node.engine.reservation_used(of, held.nonce, held.owner_token, tx.hash);
+        let used = node.engine.reservations().used(of, held.nonce, held.owner_token, tx.hash);
         let answer = timeout(PATIENCE, used).await;
         if node.network.is_dead() {
             continue;

@@ -16,49 +16,49 @@ use crate::trace::TraceMode;
 use crate::workload::{create_all, inject_faults, mine};
 use crate::world::World;
 
-/// How long a caller waits for its answer once it is calm.
+/// The time limit for answers to callers in the calm.
 const ANSWERED: Duration = Duration::from_secs(150);
-/// What has not moved for so long, stands still.
+/// The time without an outcome after which the world stands still.
 const STILL: Duration = Duration::from_secs(75);
-/// How long it takes at most until what can end by itself has ended.
+/// The time limit for everything that can end by itself.
 const ENDED: Duration = Duration::from_secs(400);
-/// How long it takes at most until an outsider's use of a key is noticed.
+/// The time limit for noticing an outsider's use of a key.
 const NOTICED: Duration = Duration::from_secs(20);
-/// How often an operator then helps, and how many times at most.
+/// The interval and the number of an operator's rounds of help.
 const HELP_INTERVAL: Duration = Duration::from_secs(30);
 const HELPS_MAX: u32 = 20;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Report {
-    /// The seed that it follows from.
+    /// The seed.
     pub seed: u64,
     /// The promise that was broken, if one was.
     pub violation: Option<Violation>,
     /// A digest of everything that happened, in order.
     pub digest: u64,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
     /// The events, if they were kept.
     pub lines: Vec<String>,
-    /// What there was to judge.
+    /// The counts of the run.
     pub tally: Tally,
 }
 
-/// What there was to judge in a run, on all its chains.
+/// The counts of a run, on all its chains.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Tally {
     /// Submitters.
     pub submitters: u64,
-    /// Of those, how many had to make progress by themselves (I15).
+    /// Submitters that had to make progress by themselves (I15).
     pub judged: u64,
-    /// Why the others had not to, and how many.
+    /// The reasons why the others did not have to, with their numbers.
     pub excused: BTreeMap<&'static str, u64>,
     /// Actions of operators that a node carried out.
     pub actions: u64,
     /// Nonces that callers reserved.
     pub reserved: u64,
-    /// Whether callers may reserve nonces on all chains.
+    /// Callers may reserve nonces on all chains.
     pub may_reserve: bool,
 }
 

@@ -3,12 +3,12 @@
 use std::fmt::{self, Write as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Whether the lines are kept.
+/// The part of the events that is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TraceMode {
-    /// Only their digest is kept.
+    /// Only their digest.
     Digest,
-    /// All of them are kept.
+    /// All lines.
     Lines,
 }
 

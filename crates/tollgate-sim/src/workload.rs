@@ -15,9 +15,9 @@ use crate::network::Peer;
 use crate::plan::Lie;
 use crate::world::World;
 
-/// How long a caller waits for a node.
+/// The time limit of a create.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
-/// How often faults are drawn.
+/// The interval at which faults are drawn.
 const FAULT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Mines for ever.
@@ -40,8 +40,7 @@ struct PlannedCreate {
 }
 
 fn draw_create(world: &World, number: u64) -> PlannedCreate {
-    let submitters = world.submitters();
-    let submitter = submitters[world.below(submitters.len() as u64) as usize];
+    let submitter = world.any_submitter();
     // The values of two chains differ, so that one's request is never the other's.
     let value = 1_000 + number + 500_000 * (world.chain_id().get() % 2);
     let mut intent = Intent::transfer(PAID, U256::from(value));
@@ -191,7 +190,7 @@ pub(crate) async fn inject_faults(world: Arc<World>) {
     }
 }
 
-/// Whether something with a rate per second happens in this interval.
+/// Draws an event with a rate per second for one interval.
 fn happens(world: &World, rate: f64) -> bool {
     rate > 0.0 && world.chance(rate * FAULT_INTERVAL.as_secs_f64())
 }
@@ -210,15 +209,12 @@ fn inject_node_faults(world: &World) {
         world.note(format_args!("{name} is paused for {length:?}"));
         node.network.pause(length);
     }
-    if happens(world, faults.cut_store) {
-        let length = world.between(500, 8_000);
-        world.note(format_args!("{name} is cut off the store for {length:?}"));
-        node.network.cut(Peer::Store, length);
-    }
-    if happens(world, faults.cut_chain) {
-        let length = world.between(500, 8_000);
-        world.note(format_args!("{name} is cut off the chain for {length:?}"));
-        node.network.cut(Peer::Chain, length);
+    for (peer, rate) in [(Peer::Store, faults.cut_store), (Peer::Chain, faults.cut_chain)] {
+        if happens(world, rate) {
+            let length = world.between(500, 8_000);
+            world.note(format_args!("{name} is cut off the {peer:?} for {length:?}"));
+            node.network.cut(peer, length);
+        }
     }
     if happens(world, faults.clock_jump) {
         let ahead = i64::try_from(world.below(60_000_000)).unwrap_or(0) - 30_000_000;
@@ -257,8 +253,7 @@ fn inject_chain_faults(world: &World) {
         world.check_chain();
     }
     if happens(world, faults.foreign) {
-        let submitters = world.submitters();
-        let of = submitters[world.below(submitters.len() as u64) as usize];
+        let of = world.any_submitter();
         let nonce = world.chain.lock().count(of.address) + world.below(2);
         outsider(world, of, nonce, world.below(3) == 0);
     }

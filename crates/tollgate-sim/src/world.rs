@@ -20,7 +20,7 @@ use crate::plan::{Faults, Plan};
 use crate::planted::{Bug, PlantedMemory};
 use crate::trace::{Trace, TraceMode};
 
-/// When every run starts: 2025-06-15, a little after the chain's first block.
+/// The start of every run: 2025-06-15, a little after the chain's first block.
 const START_MICROS: i64 = 1_750_000_100_000_000;
 
 /// Simulated time, which is also the database's clock.
@@ -44,7 +44,7 @@ impl Clock for SimTime {
 /// Intents of a second chain: enough to be mistaken for the first one's.
 const SECOND_CHAIN_INTENTS: usize = 12;
 
-/// What the worlds of two chains have in common.
+/// The parts that the worlds of two chains share.
 struct Shared {
     store: SqliteStore,
     trace: Arc<Trace>,
@@ -137,7 +137,7 @@ impl World {
         store.register_chain(&ChainRegistration { chain_id, genesis: B256::ZERO }).await?;
         let world = Self {
             chain,
-            checker: Checker::new(),
+            checker: Checker::default(),
             nodes: Mutex::new((0..plan.nodes).map(|_| None).collect()),
             plan,
             bug,
@@ -159,13 +159,16 @@ impl World {
         Ok(Arc::new(world))
     }
 
-    /// The submitters of this run.
     pub(crate) fn submitters(&self) -> Vec<Submitter> {
         let accounts = accounts().into_iter().take(self.plan.submitters);
         accounts.map(|account| Submitter::new(self.chain_id(), account.address)).collect()
     }
 
-    /// The chain of this run.
+    pub(crate) fn any_submitter(&self) -> Submitter {
+        let mut all = self.submitters();
+        all.swap_remove(self.below(all.len() as u64) as usize)
+    }
+
     pub(crate) fn chain_id(&self) -> ChainId {
         self.chain_id
     }
@@ -174,7 +177,7 @@ impl World {
         self.plan.mode == Mode::Strict
     }
 
-    /// Whether callers may reserve nonces: not of strict submitters, nor beside a backlog.
+    /// Callers may reserve nonces: not of strict submitters, nor beside a backlog.
     pub(crate) fn may_reserve(&self) -> bool {
         !self.is_strict() && self.plan.faults.reserve > 0.0
     }
@@ -203,7 +206,6 @@ impl World {
         self.rng.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A number below a bound.
     pub(crate) fn below(&self, bound: u64) -> u64 {
         self.rng().below(bound)
     }
@@ -216,18 +218,18 @@ impl World {
         self.below(2) == 0
     }
 
-    /// A time between two, in milliseconds.
+    /// A duration from `least` to below `most` milliseconds.
     pub(crate) fn between(&self, least: u64, most: u64) -> Duration {
         Duration::from_millis(least + self.below(most.saturating_sub(least).max(1)))
     }
 
-    /// Whether a fault affects a call. None does in the calm.
+    /// Draws a fault of a call. There is none in the calm.
     pub(crate) fn strikes(&self, chance: impl FnOnce(&Faults) -> f64) -> bool {
         let chance = chance(&self.plan.faults);
         !self.is_calm() && chance > 0.0 && self.chance(chance)
     }
 
-    /// Whether something happens that no calm ends.
+    /// Draws a fault that no calm ends.
     pub(crate) fn steadily(&self, chance: f64) -> bool {
         chance > 0.0 && self.chance(chance)
     }
@@ -244,7 +246,7 @@ impl World {
         }
     }
 
-    /// How long a call travels: a few milliseconds, or up to beyond a lease.
+    /// The duration of a call: a few milliseconds, or up to beyond a lease.
     pub(crate) fn travel_time(&self) -> Duration {
         if self.strikes(|faults| faults.slow) {
             return self.between(500, 9_000);
@@ -266,7 +268,7 @@ impl World {
         self.nodes()[index] = node;
     }
 
-    /// Lets all nodes go.
+    /// Drops all nodes.
     pub(crate) fn vacate(&self) {
         self.nodes().clear();
     }
@@ -275,7 +277,6 @@ impl World {
         self.nodes().iter().flatten().filter(|node| !node.network.is_dead()).cloned().collect()
     }
 
-    /// Any node that runs.
     pub(crate) fn any_node(&self) -> Option<Node> {
         let mut alive = self.alive();
         let count = alive.len() as u64;

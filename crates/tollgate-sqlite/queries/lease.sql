@@ -6,11 +6,11 @@
 begin immediate
 
 -- name: lease_find
--- Reads a lease: its owner, whether it is valid, and whether it can be taken over, the skew (?3) included. No row: it was never acquired.
+-- Reads a lease: its owner, whether it is valid, and whether node ?4 can take it over. Other nodes wait for the clock skew allowance (?3) after the expiry; the owner itself does not. No row: it was never acquired.
 select l.owner_node, l.fencing_token, n.advertise_url,
        max(l.expires_at - db_now(), 0) as remaining_micros,
        l.expires_at > db_now() as valid,
-       l.expires_at + ?3 <= db_now() as takeable
+       l.expires_at + iif(l.owner_node = ?4, 0, ?3) <= db_now() as takeable
   from submitter_lease l
   left join node n on n.node_id = l.owner_node
  where l.chain_id = ?1 and l.submitter = ?2
@@ -21,9 +21,9 @@ insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, exp
 values (?1, ?2, ?3, 1, db_now() + ?4, db_now())
 
 -- name: lease_lock_expired
--- First half of a takeover: a row if the lease has expired, the skew (?3) included.
+-- First half of a takeover: a row if node ?4 can take the lease over, by the same comparison as in lease_find.
 select 1 from submitter_lease
- where chain_id = ?1 and submitter = ?2 and expires_at + ?3 <= db_now()
+ where chain_id = ?1 and submitter = ?2 and expires_at + iif(owner_node = ?4, 0, ?3) <= db_now()
 
 -- name: lease_take_over
 -- Second half of a takeover, under the same write lock: a new owner and the next token (I4).

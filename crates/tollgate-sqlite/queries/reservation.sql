@@ -55,19 +55,8 @@ update nonce_reservation indexed by nonce_reservation_live
    and state <> 2 /* USED */ and state = 3 /* RECYCLABLE */
 returning nonce
 
--- name: reservation_adopt
--- Makes a nonce below the cursor (?4) recyclable that no transaction and no caller has; no row otherwise (I3).
-insert into nonce_reservation (
-  chain_id, submitter, nonce, state, owner_token, deadline, reason, created_at, updated_at)
-select ?1, ?2, ?3, 3 /* RECYCLABLE */, zeroblob(16), db_now(), ?5, db_now(), db_now()
- where ?3 < ?4
-   and not exists (select 1 from managed_tx t
-                    where t.chain_id = ?1 and t.submitter = ?2 and t.nonce = ?3)
-on conflict (chain_id, submitter, nonce) do nothing
-returning nonce
-
--- name: reservation_hand_back
--- Makes a nonce below the cursor (?4) recyclable by an operator's order: one that nobody has, a recyclable one, or, if ?6, a used one; no row otherwise. A managed transaction keeps its slot (I3).
+-- name: reservation_recycle
+-- Makes a nonce below the cursor (?4) recyclable that no transaction and no caller has; also a recyclable one if ?6, and a used one if ?7; no row otherwise. A managed transaction keeps its slot (I3).
 insert into nonce_reservation (
   chain_id, submitter, nonce, state, owner_token, deadline, reason, created_at, updated_at)
 select ?1, ?2, ?3, 3 /* RECYCLABLE */, zeroblob(16), db_now(), ?5, db_now(), db_now()
@@ -77,8 +66,8 @@ select ?1, ?2, ?3, 3 /* RECYCLABLE */, zeroblob(16), db_now(), ?5, db_now(), db_
 on conflict (chain_id, submitter, nonce) do update
    set state = 3 /* RECYCLABLE */, owner_token = excluded.owner_token, deadline = excluded.deadline,
        tx_hash = null, reason = excluded.reason, updated_at = excluded.updated_at
- where nonce_reservation.state = 3 /* RECYCLABLE */
-    or ?6 and nonce_reservation.state = 2 /* USED */
+ where ?6 and nonce_reservation.state = 3 /* RECYCLABLE */
+    or ?7 and nonce_reservation.state = 2 /* USED */
 returning nonce
 
 -- name: reservation_page

@@ -8,7 +8,6 @@
 mod facts;
 mod write;
 
-use rusqlite::params;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     Checkpoint, CursorMove, FencedBatch, Judgement, Lease, ModeChange, RowVersion, Section,
@@ -20,7 +19,8 @@ use tollgate_model::{NodeId, Nonce, Submitter, Timestamp, TxId};
 use crate::db::{Connection, Db, End, WriteTx};
 use crate::error::QueryError;
 use crate::lease::{guard, guard_or_fenced};
-use crate::{queries, row, tx};
+use crate::tx::{self, key};
+use crate::{queries, row};
 use write::SectionWriter;
 
 /// Writes a batch; an outcome for each section, in order.
@@ -87,8 +87,8 @@ fn section_outcome(
     section: &Section,
 ) -> Result<SectionOutcome, QueryError> {
     let Some(facts) = facts::gather(conn, section)? else {
-        let problem = format!("submitter_cursor has no row for {}", section.lease.submitter);
-        return Ok(SectionOutcome::Refused(problem));
+        let unknown = StoreError::UnknownSubmitter(section.lease.submitter);
+        return Ok(SectionOutcome::Refused(unknown.to_string()));
     };
     let creates = match judge(section, &facts) {
         Judgement::Write(creates) => creates,
@@ -132,25 +132,24 @@ fn section_outcome(
 
 fn replace_waits(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
     waits: &[SubmitterWait],
 ) -> Result<(), QueryError> {
-    let (chain_id, address) = (chain_id.as_i64(), address.as_slice());
-    conn.exec(queries::WAIT_DELETE, params![chain_id, address])?;
+    let (chain_id, address) = key(submitter);
+    conn.exec(queries::WAIT_DELETE, (chain_id, address))?;
     for SubmitterWait { kind, nonce, since } in waits {
         let (nonce, since) = (nonce.as_i64(), since.unix_micros());
-        conn.exec(queries::WAIT_PUT, params![chain_id, address, kind.code(), nonce, since])?;
+        conn.exec(queries::WAIT_PUT, (chain_id, address, kind.code(), nonce, since))?;
     }
     Ok(())
 }
 
-/// Where the cursor is, whether the submitter takes work, and its mode.
+/// The cursor, status and mode of a submitter.
 pub(crate) fn cursor(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
 ) -> Result<Option<(Nonce, SubmitterStatus, Mode)>, QueryError> {
-    let params = params![chain_id.as_i64(), address.as_slice()];
-    conn.one(queries::CURSOR_LOCK, params, |row| {
+    conn.one(queries::CURSOR_LOCK, key(submitter), |row| {
         Ok((row::nonce(row, "next_nonce")?, row::status(row)?, row::mode(row)?))
     })
 }
@@ -161,14 +160,10 @@ pub(crate) fn move_cursor(
     submitter: Submitter,
     CursorMove { from, to }: CursorMove,
 ) -> Result<(), QueryError> {
-    let Submitter { chain_id, address } = submitter;
-    let params = params![chain_id.as_i64(), address.as_slice(), from.as_i64(), to.as_i64()];
-    match conn.exec(queries::CURSOR_MOVE, params)? {
-        1 => Ok(()),
-        _ => Err(QueryError::defect(format!(
-            "the cursor of {submitter} can't go from {from} to {to}"
-        ))),
-    }
+    let (chain_id, address) = key(submitter);
+    let params = (chain_id, address, from.as_i64(), to.as_i64());
+    let problem = || format!("the cursor of {submitter} can't go from {from} to {to}");
+    conn.exec_one(queries::CURSOR_MOVE, params, problem)
 }
 
 fn change_status(
@@ -176,30 +171,20 @@ fn change_status(
     submitter: Submitter,
     change: &StatusChange,
 ) -> Result<(), QueryError> {
-    let Submitter { chain_id, address } = submitter;
-    let params = params![
-        chain_id.as_i64(),
-        address.as_slice(),
-        change.from.code(),
-        change.to.code(),
-        change.reason.as_str()
-    ];
-    match conn.exec(queries::STATUS_CHANGE, params)? {
-        1 => Ok(()),
-        _ => Err(QueryError::defect(format!(
-            "the status of {submitter} changed under the write lock"
-        ))),
-    }
+    let (chain_id, address) = key(submitter);
+    let (from, to, reason) = (change.from.code(), change.to.code(), change.reason.as_str());
+    let problem = || format!("the status of {submitter} changed under the write lock");
+    conn.exec_one(queries::STATUS_CHANGE, (chain_id, address, from, to, reason), problem)
 }
 
-/// I12: whether the mode has changed; it does not while anything is open or reserved.
+/// I12: changes the mode, unless anything is open or reserved; returns true if it did.
 fn change_mode(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
     change: &ModeChange,
 ) -> Result<bool, QueryError> {
-    let (from, to) = (change.from.code(), change.to.code());
-    let params = params![chain_id.as_i64(), address.as_slice(), from, to];
+    let (chain_id, address) = key(submitter);
+    let params = (chain_id, address, change.from.code(), change.to.code());
     conn.exec(queries::MODE_CHANGE, params).map(|changed| changed == 1)
 }
 
@@ -210,15 +195,9 @@ pub(crate) fn insert_note(
     lease: Lease,
     note: &SubmitterAuditEntry,
 ) -> Result<(), QueryError> {
-    let Submitter { chain_id, address } = lease.submitter;
-    let params = params![
-        chain_id.as_i64(),
-        address.as_slice(),
-        node.as_str(),
-        lease.token.as_i64(),
-        note.event,
-        note.detail.as_str()
-    ];
+    let (chain_id, address) = key(lease.submitter);
+    let (node, token) = (node.as_str(), lease.token.as_i64());
+    let params = (chain_id, address, node, token, note.event, note.detail.as_str());
     conn.exec(queries::SUBMITTER_HISTORY_INSERT, params).map(drop)
 }
 
@@ -228,7 +207,7 @@ fn stored(
     tx_id: TxId,
 ) -> Result<Option<(Submitter, RowVersion)>, QueryError> {
     conn.one(queries::TX_LOCK, [tx_id.uuid().into_bytes()], |row| {
-        Ok((row::submitter(row)?, row::seen(row)?))
+        Ok((row::submitter(row)?, row::row_version(row)?))
     })
 }
 
@@ -248,6 +227,6 @@ pub(crate) fn settle(
         tx::submitter(tx, lease.submitter)?.ok_or(StoreError::UnknownSubmitter(lease.submitter))?;
     let in_place = CursorMove { from: submitter.next_nonce, to: submitter.next_nonce };
     move_cursor(tx, lease.submitter, in_place)?;
-    let rows = tx_ids.iter().map(|tx_id| Ok(stored(tx, *tx_id)?.map(|(_, seen)| seen)));
+    let rows = tx_ids.iter().map(|tx_id| Ok(stored(tx, *tx_id)?.map(|(_, version)| version)));
     Ok(Settled { submitter, rows: rows.collect::<Result<_, QueryError>>()? })
 }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rusqlite::Params;
 use tokio::runtime::Handle;
-use tollgate_model::port::{Cause, Checkpoint, Checkpoints, StoreError};
+use tollgate_model::port::{Cause, Checkpoint, StoreError};
 use tollgate_model::sql::{Overrides, Query};
 
 use crate::connection;
@@ -49,17 +49,6 @@ impl Db {
         };
         let readers = readers(&options).await?.into();
         Ok(Self { writer, readers, turn: Arc::default(), options, runtime })
-    }
-
-    pub(crate) async fn another_node(
-        &self,
-        checkpoints: Arc<dyn Checkpoints>,
-    ) -> Result<Self, StoreError> {
-        let options = SqliteOptions { checkpoints, ..self.options.clone() };
-        match options.path {
-            SqlitePath::File(_) => Self::open(options).await,
-            SqlitePath::Memory => Ok(Self { options, ..self.clone() }),
-        }
     }
 
     /// Runs reads in one snapshot of the database.
@@ -153,7 +142,7 @@ async fn readers(options: &SqliteOptions) -> Result<Vec<Worker>, StoreError> {
     Ok(readers)
 }
 
-/// How a write transaction ends well.
+/// The end of a write transaction that did not fail.
 pub(crate) enum End<T> {
     /// There is something to keep.
     Commit(T),
@@ -171,6 +160,19 @@ impl Connection<'_> {
     /// Runs a statement that returns no rows; returns how many it changed.
     pub(crate) fn exec(&self, query: Query, params: impl Params) -> Result<usize, QueryError> {
         Ok(self.conn.prepare_cached(query.text_with(self.overrides))?.execute(params)?)
+    }
+
+    /// Runs a statement that must change one row; `problem` says why it did not.
+    pub(crate) fn exec_one(
+        &self,
+        query: Query,
+        params: impl Params,
+        problem: impl FnOnce() -> String,
+    ) -> Result<(), QueryError> {
+        match self.exec(query, params)? {
+            1 => Ok(()),
+            _ => Err(QueryError::defect(problem())),
+        }
     }
 
     /// All rows of a query.
@@ -200,7 +202,7 @@ impl Connection<'_> {
         self.all(query, params, decode).map(|rows| rows.into_iter().next())
     }
 
-    /// Whether a query returns a row.
+    /// True if a query returns a row.
     pub(crate) fn exists(&self, query: Query, params: impl Params) -> Result<bool, QueryError> {
         self.one(query, params, |_| Ok(())).map(|row| row.is_some())
     }

@@ -4,7 +4,7 @@ use rusqlite::ErrorCode;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{Cause, StoreError};
 
-/// Why a query or the decoding of a row failed, inside of a transaction. A constraint that refuses one
+/// An error of a query or of the decoding of a row, inside of a transaction. A constraint that refuses one
 /// section of a batch is no reason to fail the others, so SQLite's errors are kept apart here.
 #[derive(Debug)]
 pub(crate) enum QueryError {
@@ -15,7 +15,7 @@ pub(crate) enum QueryError {
 }
 
 impl QueryError {
-    /// Why a section can't be written although the database works: a constraint, by its name or
+    /// The reason why a section can't be written although the database works: a constraint, by its name or
     /// its columns, or a row that makes no sense. Its neighbours can still be written.
     pub(crate) fn refusal(&self) -> Option<String> {
         match self {
@@ -52,13 +52,6 @@ impl From<rusqlite::Error> for QueryError {
 impl From<StoreError> for QueryError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
-    }
-}
-
-/// Ids are only made from rows here; callers' ids were checked when they were made.
-impl From<InvalidValue> for QueryError {
-    fn from(error: InvalidValue) -> Self {
-        Self::Store(StoreError::Defect(Cause::new(format!("stored row: {error}"), error)))
     }
 }
 

@@ -13,7 +13,8 @@ use crate::connection::span;
 use crate::db::Connection;
 use crate::error::QueryError;
 use crate::row::Row;
-use crate::{SqliteStore, queries, row, tx};
+use crate::tx::{self, key};
+use crate::{SqliteStore, queries, row};
 
 /// I1, I2: whether the writer holds the lease. The first read of every critical transaction, whose write
 /// lock keeps the answer true until the commit.
@@ -22,9 +23,8 @@ pub(crate) fn guard(
     node: &NodeId,
     lease: Lease,
 ) -> Result<bool, QueryError> {
-    let Submitter { chain_id, address } = lease.submitter;
-    let (node, token) = (node.as_str(), lease.token.as_i64());
-    conn.exists(queries::LEASE_GUARD, params![chain_id.as_i64(), address.as_slice(), node, token])
+    let (chain_id, address) = key(lease.submitter);
+    conn.exists(queries::LEASE_GUARD, (chain_id, address, node.as_str(), lease.token.as_i64()))
 }
 
 /// The same where a lost lease fails the whole call.
@@ -46,7 +46,8 @@ impl LeaseStore for SqliteStore {
     ) -> Result<Acquisition, StoreError> {
         let terms = *terms;
         // Look before locking: a contender must not queue behind the writers of a valid lease.
-        let found = self.db.read(move |conn| find(conn, submitter, &terms)).await?;
+        let asking = node.clone();
+        let found = self.db.read(move |conn| find(conn, submitter, &asking, &terms)).await?;
         if let Some(found) = found {
             let is_own = found.owner.node == *node;
             if !is_own && !found.takeable {
@@ -89,9 +90,9 @@ impl LeaseStore for SqliteStore {
         let (node, leases) = (node.clone(), leases.to_vec());
         let released = self.db.write(move |tx| {
             let mut released = 0;
-            for Lease { submitter: Submitter { chain_id, address }, token } in leases {
-                let params =
-                    params![chain_id.as_i64(), address.as_slice(), node.as_str(), token.as_i64()];
+            for lease in leases {
+                let (chain_id, address) = key(lease.submitter);
+                let params = (chain_id, address, node.as_str(), lease.token.as_i64());
                 released += tx.exec(queries::LEASE_RELEASE, params)? as u64;
             }
             Ok(released)
@@ -102,10 +103,9 @@ impl LeaseStore for SqliteStore {
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError> {
         let submitters = submitters.to_vec();
         let owners = self.db.read(move |conn| {
-            let owner = |Submitter { chain_id, address }| {
-                let params = params![chain_id.as_i64(), address.as_slice()];
-                let found = conn.one(queries::LEASE_OWNERS, params, |row| row::owner(row))?;
-                Ok(found.flatten())
+            let owner = |submitter| {
+                let owner = |row: &Row<'_>| row::owner(row);
+                Ok(conn.one(queries::LEASE_OWNERS, key(submitter), owner)?.flatten())
             };
             submitters.into_iter().map(owner).collect()
         });
@@ -139,19 +139,20 @@ impl LeaseStore for SqliteStore {
 /// A lease's row.
 struct LeaseRow {
     owner: Owner,
-    /// It has not expired.
+    /// The lease has not expired.
     valid: bool,
-    /// It has expired, the allowance for skew included, and can be taken over.
+    /// The asking node can take it over.
     takeable: bool,
 }
 
 fn find(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
+    node: &NodeId,
     terms: &LeaseTerms,
 ) -> Result<Option<LeaseRow>, QueryError> {
-    let skew = span(terms.clock_skew_allowance());
-    let params = params![chain_id.as_i64(), address.as_slice(), skew];
+    let (chain_id, address) = key(submitter);
+    let params = (chain_id, address, span(terms.clock_skew_allowance()), node.as_str());
     let found = conn.one(queries::LEASE_FIND, params, |row| {
         let (valid, takeable) = (row::flag(row, "valid")?, row::flag(row, "takeable")?);
         Ok(row::owner(row)?.map(|owner| LeaseRow { owner, valid, takeable }))
@@ -172,8 +173,10 @@ fn grant(
         let lease = Lease { submitter, token };
         Ok(Acquisition::Granted { lease, kind, submitter: record })
     };
-    let Some(found) = find(conn, submitter, terms)? else {
-        insert(conn, submitter, node, terms)?;
+    let Some(found) = find(conn, submitter, node, terms)? else {
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, node.as_str(), span(terms.duration()));
+        conn.exec(queries::LEASE_INSERT, params)?;
         return granted(FencingToken::MIN, GrantKind::First);
     };
     let lease = Lease { submitter, token: found.owner.token };
@@ -197,46 +200,31 @@ fn registered(conn: &Connection<'_>, submitter: Submitter) -> Result<SubmitterRe
     .into())
 }
 
-fn insert(
-    conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
-    node: &NodeId,
-    terms: &LeaseTerms,
-) -> Result<(), QueryError> {
-    let params =
-        params![chain_id.as_i64(), address.as_slice(), node.as_str(), span(terms.duration())];
-    conn.exec(queries::LEASE_INSERT, params).map(drop)
-}
-
 fn extend(
     conn: &Connection<'_>,
     node: &NodeId,
-    Lease { submitter: Submitter { chain_id, address }, token }: Lease,
+    lease: Lease,
     terms: &LeaseTerms,
 ) -> Result<bool, QueryError> {
-    let params = params![
-        chain_id.as_i64(),
-        address.as_slice(),
-        node.as_str(),
-        token.as_i64(),
-        span(terms.duration())
-    ];
+    let (chain_id, address) = key(lease.submitter);
+    let (token, duration) = (lease.token.as_i64(), span(terms.duration()));
+    let params = (chain_id, address, node.as_str(), token, duration);
     conn.exec(queries::LEASE_RENEW, params).map(|changed| changed == 1)
 }
 
 /// I4: the token grows by one, so that no token is granted twice.
 fn take_over(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
     node: &NodeId,
     terms: &LeaseTerms,
 ) -> Result<Option<FencingToken>, QueryError> {
-    let skew = span(terms.clock_skew_allowance());
-    let expired = params![chain_id.as_i64(), address.as_slice(), skew];
+    let (chain_id, address) = key(submitter);
+    let (skew, duration) = (span(terms.clock_skew_allowance()), span(terms.duration()));
+    let expired = (chain_id, address, skew, node.as_str());
     if !conn.exists(queries::LEASE_LOCK_EXPIRED, expired)? {
         return Ok(None);
     }
-    let params =
-        params![chain_id.as_i64(), address.as_slice(), node.as_str(), span(terms.duration())];
+    let params = (chain_id, address, node.as_str(), duration);
     conn.one(queries::LEASE_TAKE_OVER, params, |row| row::token(row))
 }

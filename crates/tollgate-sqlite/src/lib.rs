@@ -28,9 +28,7 @@ mod row;
 mod tx;
 mod worker;
 
-use std::sync::Arc;
-
-use tollgate_model::port::{Checkpoints, StoreError};
+use tollgate_model::port::StoreError;
 
 pub use migrate::migrate;
 pub use options::{SqliteOptions, SqlitePath, Threads};
@@ -54,18 +52,7 @@ impl SqliteStore {
         Ok(Self { db: Db::open(options).await? })
     }
 
-    /// A second node on the same database, in the same process.
-    ///
-    /// On a file it opens connections of its own, as another process would. A database in memory
-    /// has one connection: both nodes share it and its thread.
-    pub async fn another_node(
-        &self,
-        checkpoints: Arc<dyn Checkpoints>,
-    ) -> Result<Self, StoreError> {
-        Ok(Self { db: self.db.another_node(checkpoints).await? })
-    }
-
-    /// Runs statements past the store. For tests, on databases in memory, which nothing else reaches.
+    /// Runs statements for tests on databases in memory, which no other connection reaches.
     #[doc(hidden)]
     pub async fn execute_batch(&self, sql: &'static str) -> Result<(), StoreError> {
         self.db.write(move |tx| Ok(tx.conn.execute_batch(sql)?)).await

@@ -1,26 +1,29 @@
-//! Pages of transactions, newest first: picks the query that finds a filter's rows without reading other
-//! finished ones.
+//! Pages: transactions for people, open work for a new owner, submitters with their load.
 
 use rusqlite::params;
-use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
-use tollgate_model::sql::Query;
-use tollgate_model::{ChainId, Timestamp, TxId, TxState};
+use tollgate_model::port::{
+    Attempt, ListFilter, OpenTx, Page, SubmitterOverview, SubmitterRecord, TxRecord,
+};
+use tollgate_model::sql::page_query;
+use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId};
 
 use crate::db::Connection;
 use crate::error::QueryError;
+use crate::tx::key;
 use crate::{queries, row};
 
 /// Above every id: one byte longer than the highest of them.
 const ABOVE_ALL: [u8; 17] = [0xff; 17];
 
-/// A page of transactions below a place.
-pub(crate) fn page(
+/// A page of transactions, newest first.
+pub(crate) fn transactions(
     conn: &Connection<'_>,
     filter: &ListFilter,
     after: Option<TxId>,
     page: Page,
 ) -> Result<Vec<TxRecord>, QueryError> {
-    let Some(query) = query(filter) else { return Ok(Vec::new()) };
+    let pages = [queries::TX_PAGE, queries::TX_PAGE_OPEN, queries::TX_PAGE_FAILED];
+    let Some((query, states)) = page_query(filter, pages) else { return Ok(Vec::new()) };
     let chain_id = filter.submitter.map(|submitter| submitter.chain_id).or(filter.chain_id);
     let address = filter.submitter.map(|submitter| submitter.address);
     let below = filter.below(after).map(|tx_id| tx_id.uuid().into_bytes());
@@ -29,7 +32,8 @@ pub(crate) fn page(
         chain_id.map(ChainId::as_i64),
         address.as_ref().map(|address| address.as_slice()),
         below.as_ref().map_or(ABOVE_ALL.as_slice(), |below| below.as_slice()),
-        codes(&filter.states),
+        // A JSON array.
+        states.map(|codes| format!("{codes:?}")),
         filter.from.map(Timestamp::unix_micros),
         filter.to.map(Timestamp::unix_micros),
         page.limit(),
@@ -38,55 +42,47 @@ pub(crate) fn page(
     conn.all(query, params, |row| row::tx_record(row))
 }
 
-/// The query for a filter; none if nothing can pass it.
-fn query(filter: &ListFilter) -> Option<Query> {
-    if filter.excludes_everything() {
-        return None;
-    }
-    match &filter.states {
-        StateFilter::Any => Some(queries::TX_PAGE),
-        StateFilter::Of(states) if !states.iter().any(|state| state.is_final()) => {
-            Some(queries::TX_PAGE_OPEN)
-        }
-        StateFilter::Of(states) if states.iter().all(is_failed) => Some(queries::TX_PAGE_FAILED),
-        StateFilter::Of(_) => Some(queries::TX_PAGE),
-    }
+/// The attempts of one transaction.
+pub(crate) fn attempts(conn: &Connection<'_>, tx_id: TxId) -> Result<Vec<Attempt>, QueryError> {
+    conn.all(queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], |row| row::attempt(row))
 }
 
-fn is_failed(state: &TxState) -> bool {
-    matches!(state, TxState::Failed(_))
+/// A page of a submitter's open transactions with their attempts, oldest first.
+pub(crate) fn open_work(
+    conn: &Connection<'_>,
+    Submitter { chain_id, address }: Submitter,
+    after: Option<TxId>,
+    page: Page,
+) -> Result<Vec<OpenTx>, QueryError> {
+    let after = after.map(|tx_id| tx_id.uuid().into_bytes());
+    let after = after.as_ref().map_or([].as_slice(), |after| after.as_slice());
+    let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
+    let mut open = conn.all(queries::TX_OPEN_WORK, params, |row| row::open_tx(row))?;
+    for tx in &mut open {
+        tx.attempts = attempts(conn, tx.record.tx_id)?;
+    }
+    Ok(open)
 }
 
-/// The wanted states as a JSON array.
-fn codes(states: &StateFilter) -> Option<String> {
-    match states {
-        StateFilter::Any => None,
-        StateFilter::Of(states) => {
-            let codes: Vec<_> = states.iter().map(|state| state.code().to_string()).collect();
-            Some(format!("[{}]", codes.join(",")))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tollgate_model::{Failed, Queued};
-
-    #[test]
-    fn open_and_failed_states_have_queries_of_their_own() {
-        let waiting = TxState::Queued(Queued::Waiting);
-        let reverted = TxState::Failed(Failed::Reverted);
-        for (states, expected) in [
-            (vec![], None),
-            (vec![waiting], Some(queries::TX_PAGE_OPEN)),
-            (vec![reverted], Some(queries::TX_PAGE_FAILED)),
-            (vec![TxState::Confirmed], Some(queries::TX_PAGE)),
-            (vec![waiting, reverted], Some(queries::TX_PAGE)),
-        ] {
-            let filter = ListFilter { states: StateFilter::Of(states), ..Default::default() };
-            assert_eq!(query(&filter), expected);
-        }
-        assert_eq!(codes(&StateFilter::Of(vec![waiting, reverted])).unwrap(), "[10,50]");
-    }
+/// A page of a chain's submitters with their owners and open work.
+pub(crate) fn submitters(
+    conn: &Connection<'_>,
+    chain_id: ChainId,
+    after: Option<Address>,
+    page: Page,
+) -> Result<Vec<SubmitterOverview>, QueryError> {
+    let address = after.as_ref().map_or([].as_slice(), |address| address.as_slice());
+    let params = params![chain_id.as_i64(), address, page.limit()];
+    let found = conn.all(queries::SUBMITTER_PAGE, params, |row| {
+        Ok((row::submitter_record(row)?, row::owner(row)?))
+    })?;
+    let with_depth = |(record, owner): (SubmitterRecord, _)| {
+        let rows = conn.all(queries::SUBMITTER_DEPTH, key(record.submitter), |row| {
+            Ok((row::state(row, "state")?, row::int(row, "depth")?, row::time(row, "oldest")?))
+        })?;
+        let oldest_open = rows.iter().map(|(_, _, oldest)| *oldest).min();
+        let depth = rows.into_iter().map(|(state, count, _)| (state, count)).collect();
+        Ok(SubmitterOverview { record, owner, depth, oldest_open })
+    };
+    found.into_iter().map(with_depth).collect()
 }

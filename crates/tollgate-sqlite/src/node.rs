@@ -10,7 +10,7 @@ use tollgate_model::{B256, ChainId, NodeId};
 use crate::connection::span;
 use crate::{SqliteStore, queries, row};
 
-/// How long a set of accounts is kept that no node names.
+/// The time that a set of accounts is kept that no node names.
 const UNNAMED_SET_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 
 #[async_trait]

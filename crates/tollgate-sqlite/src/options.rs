@@ -1,4 +1,4 @@
-//! How a store is to be opened.
+//! The options of a store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Checkpoints, NoCheckpoints};
 use tollgate_model::sql::Overrides;
 
-/// Where a database is.
+/// The place of a database.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum SqlitePath {
     /// In this file, which is made if it is not there.
@@ -18,19 +18,19 @@ pub enum SqlitePath {
     Memory,
 }
 
-/// How to open a store.
+/// The options of a store.
 #[derive(Clone)]
 pub struct SqliteOptions {
-    /// Where the database is.
+    /// The place of the database.
     pub path: SqlitePath,
-    /// How long a call waits for another process's write before it is `Unavailable`.
+    /// The longest wait for another process's write; after it a call is `Unavailable`.
     pub busy_timeout: Duration,
     /// The database's clock, behind `db_now()`. All processes on one file must share one: the
     /// machine's.
     pub clock: Arc<dyn Clock>,
     /// Observes checkpoints inside transactions, for tests.
     pub checkpoints: Arc<dyn Checkpoints>,
-    /// Which threads run the queries.
+    /// The threads that run the queries.
     pub threads: Threads,
     /// Queries with which tests plant mistakes; empty otherwise.
     pub overrides: Overrides,
@@ -59,7 +59,7 @@ impl SqliteOptions {
     }
 }
 
-/// Which threads run a store's queries.
+/// The threads that run a store's queries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Threads {
     /// The store's own, so that a runtime never waits for a disk.

@@ -78,9 +78,8 @@ impl ReservationStore for SqliteStore {
         mined: Nonce,
     ) -> Result<Vec<Nonce>, StoreError> {
         self.owned(node, lease, move |conn| {
-            let Submitter { chain_id, address } = lease.submitter;
-            let params = params![chain_id.as_i64(), address.as_slice(), mined.as_i64()];
-            nonces(conn, queries::RESERVATION_RETIRE, params)
+            let (chain_id, address) = key(lease.submitter);
+            nonces(conn, queries::RESERVATION_RETIRE, (chain_id, address, mined.as_i64()))
         })
         .await
     }
@@ -95,7 +94,7 @@ impl ReservationStore for SqliteStore {
         Page::fits(wanted.len())?;
         let (wanted, reason) = (wanted.to_vec(), reason.clone());
         self.owned(node, lease, move |conn| {
-            recycle(conn, queries::RESERVATION_ADOPT, lease, wanted, reason.as_str(), &[])
+            recycle(conn, lease, wanted, reason.as_str(), (false, false))
         })
         .await
     }
@@ -109,9 +108,8 @@ impl ReservationStore for SqliteStore {
         Page::fits(wanted.nonces.len())?;
         let (by, ReturnedNonces { nonces, used, reason }) = (node.clone(), wanted.clone());
         self.owned(node, lease, move |conn| {
-            let (query, reason) = (queries::RESERVATION_HAND_BACK, reason.as_str());
-            let free = recycle(conn, query, lease, nonces, reason, &[&used])?;
-            if let Some(note) = SubmitterAuditEntry::handed_back(&free, reason) {
+            let free = recycle(conn, lease, nonces, reason.as_str(), (true, used))?;
+            if let Some(note) = SubmitterAuditEntry::handed_back(&free, reason.as_str()) {
                 batch::insert_note(conn, &by, lease, &note)?;
             }
             Ok(free)
@@ -175,27 +173,26 @@ fn report(
     conn.one(query, params, |row| row::reservation(row))
 }
 
-/// Makes nonces recyclable; returns those that became so, lowest first.
+/// Makes nonces recyclable; returns those that became so, lowest first. The flags say whether recyclable
+/// and used ones are among them.
 fn recycle(
     conn: &Connection<'_>,
-    query: Query,
     lease: Lease,
     wanted: Vec<Nonce>,
     reason: &str,
-    more: &[&dyn ToSql],
+    (recyclable, used): (bool, bool),
 ) -> Result<Vec<Nonce>, QueryError> {
-    let submitter = lease.submitter;
-    let (cursor, ..) =
-        batch::cursor(conn, submitter)?.ok_or(StoreError::UnknownSubmitter(submitter))?;
-    let (chain_id, address) = (submitter.chain_id.as_i64(), submitter.address.as_slice());
+    let (chain_id, address) = key(lease.submitter);
+    let (cursor, ..) = batch::cursor(conn, lease.submitter)?
+        .ok_or(StoreError::UnknownSubmitter(lease.submitter))?;
     let mut free = Vec::new();
     for nonce in wanted {
         let (nonce, cursor) = (nonce.as_i64(), cursor.as_i64());
-        let common: [&dyn ToSql; 5] = [&chain_id, &address, &nonce, &cursor, &reason];
-        let params = [&common, more].concat();
-        free.extend(nonces(conn, query, params.as_slice())?);
+        let params = (chain_id, address, nonce, cursor, reason, recyclable, used);
+        free.extend(nonces(conn, queries::RESERVATION_RECYCLE, params)?);
     }
     free.sort_unstable();
+    free.dedup();
     Ok(free)
 }
 

@@ -103,11 +103,11 @@ impl TxStore for SqliteStore {
         page: Page,
     ) -> Result<Vec<TxRecord>, StoreError> {
         let filter = filter.clone();
-        self.db.read(move |conn| list::page(conn, &filter, after, page)).await
+        self.db.read(move |conn| list::transactions(conn, &filter, after, page)).await
     }
 
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError> {
-        self.db.read(move |conn| attempts(conn, tx_id)).await
+        self.db.read(move |conn| list::attempts(conn, tx_id)).await
     }
 
     async fn history(
@@ -144,7 +144,7 @@ impl TxStore for SqliteStore {
         after: Option<TxId>,
         page: Page,
     ) -> Result<Vec<OpenTx>, StoreError> {
-        self.db.read(move |conn| open_work(conn, submitter, after, page)).await
+        self.db.read(move |conn| list::open_work(conn, submitter, after, page)).await
     }
 
     async fn slots_from(
@@ -168,15 +168,14 @@ impl TxStore for SqliteStore {
         after: Option<Address>,
         page: Page,
     ) -> Result<Vec<SubmitterOverview>, StoreError> {
-        self.db.read(move |conn| overviews(conn, chain_id, after, page)).await
+        self.db.read(move |conn| list::submitters(conn, chain_id, after, page)).await
     }
 
     async fn modes(&self, submitters: &[Submitter]) -> Result<Vec<Option<Mode>>, StoreError> {
         let submitters = submitters.to_vec();
         let modes = self.db.read(move |conn| {
-            let mode = |Submitter { chain_id, address }| {
-                let params = params![chain_id.as_i64(), address.as_slice()];
-                conn.one(queries::SUBMITTER_MODES, params, |row| row::mode(row))
+            let mode = |submitter| {
+                conn.one(queries::SUBMITTER_MODES, key(submitter), |row| row::mode(row))
             };
             submitters.into_iter().map(mode).collect()
         });
@@ -199,16 +198,11 @@ pub(crate) fn key(submitter: Submitter) -> (i64, [u8; 20]) {
 }
 
 fn register(conn: &Connection<'_>, setup: &SubmitterSetup) -> Result<(), QueryError> {
-    let Submitter { chain_id, address } = setup.submitter;
-    if genesis(conn, chain_id)?.is_none() {
-        return Err(StoreError::UnknownChain(chain_id).into());
+    let (chain_id, address) = key(setup.submitter);
+    if genesis(conn, setup.submitter.chain_id)?.is_none() {
+        return Err(StoreError::UnknownChain(setup.submitter.chain_id).into());
     }
-    let params = params![
-        chain_id.as_i64(),
-        address.as_slice(),
-        setup.start_from.as_i64(),
-        setup.mode.code()
-    ];
+    let params = (chain_id, address, setup.start_from.as_i64(), setup.mode.code());
     conn.exec(queries::SUBMITTER_REGISTER, params).map(drop)
 }
 
@@ -223,62 +217,18 @@ pub(crate) fn genesis(
 /// A submitter's own row.
 pub(crate) fn submitter(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
 ) -> Result<Option<SubmitterRecord>, QueryError> {
-    let params = params![chain_id.as_i64(), address.as_slice()];
-    conn.one(queries::SUBMITTER_GET, params, |row| row::submitter_record(row))
+    conn.one(queries::SUBMITTER_GET, key(submitter), |row| row::submitter_record(row))
 }
 
 /// The transaction of a known request.
 pub(crate) fn known_request(
     conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
+    submitter: Submitter,
     request_id: &RequestId,
 ) -> Result<Option<KnownRequest>, QueryError> {
-    let params = params![chain_id.as_i64(), address.as_slice(), request_id.as_str()];
-    conn.one(queries::REQUEST_FIND, params, |row| row::known_request(row))
-}
-
-fn attempts(conn: &Connection<'_>, tx_id: TxId) -> Result<Vec<Attempt>, QueryError> {
-    conn.all(queries::ATTEMPT_OF, [tx_id.uuid().into_bytes()], |row| row::attempt(row))
-}
-
-fn open_work(
-    conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
-    after: Option<TxId>,
-    page: Page,
-) -> Result<Vec<OpenTx>, QueryError> {
-    let after = after.map(|tx_id| tx_id.uuid().into_bytes());
-    let after = after.as_ref().map_or([].as_slice(), |after| after.as_slice());
-    let params = params![chain_id.as_i64(), address.as_slice(), after, page.limit()];
-    let mut open = conn.all(queries::TX_OPEN_WORK, params, |row| row::open_tx(row))?;
-    for tx in &mut open {
-        tx.attempts = attempts(conn, tx.record.tx_id)?;
-    }
-    Ok(open)
-}
-
-fn overviews(
-    conn: &Connection<'_>,
-    chain_id: ChainId,
-    after: Option<Address>,
-    page: Page,
-) -> Result<Vec<SubmitterOverview>, QueryError> {
-    let address = after.as_ref().map_or([].as_slice(), |address| address.as_slice());
-    let params = params![chain_id.as_i64(), address, page.limit()];
-    let found = conn.all(queries::SUBMITTER_PAGE, params, |row| {
-        Ok((row::submitter_record(row)?, row::owner(row)?))
-    })?;
-    let with_depth = |(record, owner): (SubmitterRecord, _)| {
-        let Submitter { chain_id, address } = record.submitter;
-        let params = params![chain_id.as_i64(), address.as_slice()];
-        let rows = conn.all(queries::SUBMITTER_DEPTH, params, |row| {
-            Ok((row::state(row, "state")?, row::int(row, "depth")?, row::time(row, "oldest")?))
-        })?;
-        let oldest_open = rows.iter().map(|(_, _, oldest)| *oldest).min();
-        let depth = rows.into_iter().map(|(state, count, _)| (state, count)).collect();
-        Ok(SubmitterOverview { record, owner, depth, oldest_open })
-    };
-    found.into_iter().map(with_depth).collect()
+    let (chain_id, address) = key(submitter);
+    let request = (chain_id, address, request_id.as_str());
+    conn.one(queries::REQUEST_FIND, request, |row| row::known_request(row))
 }

@@ -65,10 +65,7 @@ impl Worker {
         let jobs = match self {
             Self::Thread(jobs) => jobs,
             Self::Caller(conn) => {
-                let mut conn = conn.lock().unwrap_or_else(PoisonError::into_inner);
-                let result = catch_panic(|| work(&mut conn).map_err(StoreError::from));
-                leave_no_transaction(&conn);
-                return result;
+                return run(&mut conn.lock().unwrap_or_else(PoisonError::into_inner), work);
             }
         };
         let (answer, answered) = oneshot::channel();
@@ -76,10 +73,8 @@ impl Worker {
             if answer.is_closed() {
                 return;
             }
-            let result = catch_panic(|| work(conn).map_err(StoreError::from));
-            leave_no_transaction(conn);
             // The caller may be gone by now.
-            drop(answer.send(result));
+            drop(answer.send(run(conn, work)));
         };
         jobs.send(Box::new(job)).await.map_err(|_| ended())?;
         // The thread does not end during a job; if it did, the job's outcome would be unknown.
@@ -93,13 +88,18 @@ fn serve(mut conn: Connection, mut inbox: mpsc::Receiver<Job>) {
     }
 }
 
-/// A job that failed or panicked must not leave its transaction to the next one.
-fn leave_no_transaction(conn: &Connection) {
+/// Runs a job. One that failed or panicked must not leave its transaction to the next one.
+fn run<T>(
+    conn: &mut Connection,
+    work: impl FnOnce(&mut Connection) -> Result<T, QueryError>,
+) -> Result<T, StoreError> {
+    let result = catch_panic(|| work(conn).map_err(StoreError::from));
     if !conn.is_autocommit()
         && let Err(error) = conn.execute_batch("rollback")
     {
         tracing::error!(%error, "rollback failed");
     }
+    result
 }
 
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use crate::rpc;
 use crate::wait::until;
 
-/// How often a start is tried when another process was faster to take the port.
+/// Tries of a start when another process takes the port first.
 const PORTS_TRIED_MAX: u32 = 10;
 
 /// A running anvil that mines when it is told to; ended when it is dropped.
@@ -67,22 +67,19 @@ impl Anvil {
         self.child.id()
     }
 
-    /// Its home directory, which goes when it goes.
+    /// Its home directory, which is removed with it.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// Over HTTP.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// As a WebSocket.
     pub fn ws_url(&self) -> String {
         self.url.replacen("http", "ws", 1)
     }
 
-    /// Mines a block.
     pub async fn mine(&self) {
         self.call("evm_mine", json!([])).await;
         self.forget_unmineable().await;
@@ -107,7 +104,6 @@ impl Anvil {
         }
     }
 
-    /// The result of a call that must work.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         rpc::call(&self.url, method, params).await
     }
@@ -115,7 +111,7 @@ impl Anvil {
 
 impl Drop for Anvil {
     fn drop(&mut self) {
-        // Its last breath comes before its home is removed, or it would make it anew.
+        // The process ends before its home is removed, or it would create the home again.
         let _ = self.child.start_kill();
         while matches!(self.child.try_wait(), Ok(None)) {
             std::thread::yield_now();

@@ -1,4 +1,4 @@
-//! Short words for what tests write: submitters, intents, attempts, sections.
+//! Builders for what tests write: submitters, intents, attempts, sections.
 //!
 //! Whatever must be unique is unique by itself: ids, hashes, signed bytes. Payloads are equal if
 //! their text is.
@@ -8,8 +8,8 @@ use std::time::Duration;
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{
     AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, NewAttempt,
-    NewEvent, NewTx, Page, Payload, ReceiptDetails, RowVersion, Section, Slot, SubmitterSetup,
-    TxReceipt, TxUpdate,
+    NewEvent, NewTx, Page, Payload, ReceiptDetails, Reserve, RowVersion, Section, Slot,
+    SubmitterSetup, TxReceipt, TxUpdate,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
@@ -65,27 +65,22 @@ pub fn nonce(n: u64) -> Nonce {
     Nonce::new(n).unwrap()
 }
 
-/// A place in the feed.
 pub fn seq(n: u64) -> Seq {
     Seq::new(n).unwrap()
 }
 
-/// A page size.
 pub fn page(limit: u32) -> Page {
     Page::new(limit).unwrap()
 }
 
-/// The largest page.
 pub fn full_page() -> Page {
     page(Page::MAX)
 }
 
-/// A caller's name for a request.
 pub fn request(text: &str) -> RequestId {
     RequestId::new(text).unwrap()
 }
 
-/// Text that fits.
 pub fn text<const MAX: usize>(text: &str) -> Text<MAX> {
     Text::new("text", text).unwrap()
 }
@@ -150,7 +145,6 @@ pub fn intent() -> NewTx {
     }
 }
 
-/// What a test adds to an intent.
 pub trait IntentExt: Sized {
     /// With a slot at the cursor.
     fn at(self, nonce: u64) -> Self;
@@ -181,9 +175,7 @@ impl IntentExt for NewTx {
     }
 }
 
-/// What a test adds to a section.
 pub trait SectionExt: Sized {
-    /// The cursor's step.
     fn cursor(self, from: u64, to: u64) -> Self;
     fn create(self, tx: NewTx) -> Self;
     fn creates(self, txs: impl IntoIterator<Item = NewTx>) -> Self;
@@ -211,7 +203,6 @@ impl SectionExt for Section {
     }
 }
 
-/// An empty section under a lease.
 pub const fn section(lease: Lease) -> Section {
     Section::new(lease)
 }
@@ -221,9 +212,8 @@ pub fn one_slot(lease: Lease, n: u64) -> Section {
     section(lease).cursor(n, n + 1).create(intent().at(n))
 }
 
-/// A move of the state machine.
-pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> TxUpdate {
-    TxUpdate::moved(tx_id, seen, event).unwrap()
+pub fn moved(tx_id: TxId, row: RowVersion, event: TxEvent) -> TxUpdate {
+    TxUpdate::moved(tx_id, row, event).unwrap()
 }
 
 /// The block that holds an attempt's receipt.
@@ -243,15 +233,24 @@ pub fn mined_in(tx_hash: B256, block_number: u64) -> TxReceipt {
     }
 }
 
-/// A confirmation list of `length` blocks.
 pub fn confirmations(first_block: u64, length: usize) -> Confirmations {
     let hashes = std::iter::repeat_with(hash).take(length).collect();
     Confirmations { first_block, hashes, new_fork: false }
 }
 
-/// An event for the outbox.
 pub fn event(key: &str) -> NewEvent {
     NewEvent { kind: "TxAccepted", key: text(key), body: Bytes::from_static(b"{\"a\":1}") }
+}
+
+/// A request for a nonce, under a token of its own, that outlasts any test.
+pub fn reserve(lease: Lease) -> Reserve {
+    Reserve {
+        lease,
+        owner_token: Uuid::new_v4(),
+        hold: Duration::from_secs(600),
+        floor: nonce(0),
+        outstanding_max: 100,
+    }
 }
 
 /// Leases that outlast any test, and are taken over as soon as their time is over.

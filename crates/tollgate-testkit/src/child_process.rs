@@ -24,7 +24,7 @@ pub const STOPPED: &str = "stopped";
 /// The last line.
 pub const DONE: &str = "done";
 
-/// Where a child stops and waits.
+/// The place where a child stops and waits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChildScenario {
     /// In mid-transaction: its first batch is written and not committed.
@@ -34,17 +34,9 @@ pub enum ChildScenario {
 }
 
 impl ChildScenario {
-    /// The scenario's word on the command line.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::MidBatch => "mid-batch",
-            Self::BetweenBatches => "between-batches",
-        }
-    }
-
-    /// The scenario with this word.
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::MidBatch, Self::BetweenBatches].into_iter().find(|scenario| scenario.name() == name)
+        let all = [Self::MidBatch, Self::BetweenBatches];
+        all.into_iter().find(|scenario| format!("{scenario:?}") == name)
     }
 }
 
@@ -65,7 +57,7 @@ impl StoreChild {
         idle_limit: Duration,
     ) -> Self {
         let mut command: Command = fixture.child(idle_limit);
-        command.args([scenario.name(), &n.to_string()]);
+        command.args([format!("{scenario:?}"), n.to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process =
             tokio::process::Command::from(command).kill_on_drop(true).spawn().unwrap();
@@ -74,25 +66,22 @@ impl StoreChild {
         Self { process, input, output }
     }
 
-    /// The next line of its output.
     pub async fn line(&mut self) -> String {
         let line = within("a line of the child", self.output.next_line()).await.unwrap();
         line.expect("the child says more before it ends")
     }
 
-    /// What it says under a heading.
+    /// The rest of the next line, which must begin with a heading.
     pub async fn says(&mut self, heading: &str) -> String {
         let line = self.line().await;
         let rest = line.strip_prefix(heading).map(str::trim);
         rest.unwrap_or_else(|| panic!("the child said {line:?} instead of {heading:?}")).to_owned()
     }
 
-    /// The id of the transaction that it makes.
     pub async fn tx_id(&mut self) -> TxId {
         self.says("tx").await.parse().unwrap()
     }
 
-    /// Lets it go on from its stop.
     pub async fn go_on(&mut self) {
         self.input.write_all(b"go on\n").await.unwrap();
         self.input.flush().await.unwrap();

@@ -13,7 +13,6 @@ pub struct TestClock {
 }
 
 impl TestClock {
-    /// Moves the time forward.
     pub fn advance(&self, by: Duration) {
         let by = u64::try_from(by.as_micros()).unwrap();
         self.ahead_micros.fetch_add(by, Ordering::SeqCst);

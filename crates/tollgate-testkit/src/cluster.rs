@@ -25,31 +25,27 @@ use tollgate_signer::{Key, LocalSigner};
 
 use crate::builders::{full_page, node_id};
 use crate::clock::TestClock;
+use crate::node::all_pages;
 use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::{PausePoints, wait};
 
 pub use fake::{FakeCluster, account};
 
-/// How often a client under test asks for a new head.
+/// The interval at which a client under test asks for a new head.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(40);
 
 /// One database and one chain, shared by all nodes.
 pub struct Cluster<C> {
-    /// The database.
     pub fixture: Arc<dyn StoreFixture>,
-    /// The test's own store on it.
     pub store: Arc<dyn Store>,
     pub chain: C,
     pub chain_id: ChainId,
-    /// Where the nodes that use [`Self::store`] can be paused.
+    /// Pauses nodes that use [`Self::store`].
     pub checkpoints: Arc<PausePoints>,
-    /// The alerts of all nodes.
     pub alerts: Arc<RecordedAlerts>,
-    /// The clock of all nodes.
     pub clock: Arc<TestClock>,
 }
 
-/// Alerts that were raised.
 #[derive(Default)]
 pub struct RecordedAlerts(Mutex<Vec<Alert>>);
 
@@ -175,7 +171,6 @@ impl<C> Cluster<C> {
         }
     }
 
-    /// Waits until a condition holds.
     pub async fn eventually(&self, what: &str, mut test: impl AsyncFnMut() -> bool) {
         let mut limit = wait::Limit::new();
         while !test().await {
@@ -184,12 +179,10 @@ impl<C> Cluster<C> {
         }
     }
 
-    /// A transaction's attempts.
     pub async fn attempts(&self, id: TxId) -> Vec<Attempt> {
         self.store.attempts(id).await.unwrap()
     }
 
-    /// A transaction's history.
     pub async fn history(&self, id: TxId) -> Vec<HistoryEntry> {
         self.store.history(id, 0, full_page()).await.unwrap()
     }
@@ -199,22 +192,14 @@ impl<C> Cluster<C> {
         self.store.submitter(of).await.unwrap().unwrap()
     }
 
-    /// A page of the completion feed.
     pub async fn feed_after(&self, after: Seq) -> Vec<Completion> {
-        let page = Page::new(Page::MAX).unwrap();
-        self.store.completions(self.chain_id, after, page).await.unwrap().items
+        self.store.completions(self.chain_id, after, full_page()).await.unwrap().items
     }
 
-    /// The whole completion feed.
     pub async fn feed(&self) -> Vec<Completion> {
-        let mut feed = Vec::new();
-        loop {
-            let after = feed.last().map_or(Seq::MIN, |entry: &Completion| entry.seq);
-            let page = self.feed_after(after).await;
-            if page.is_empty() {
-                return feed;
-            }
-            feed.extend(page);
-        }
+        all_pages(Page::MAX, async |last: Option<&Completion>, _| {
+            Ok(self.feed_after(last.map_or(Seq::MIN, |entry| entry.seq)).await)
+        })
+        .await
     }
 }

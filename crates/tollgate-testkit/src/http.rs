@@ -1,4 +1,4 @@
-//! The smallest HTTP client that does: one request on a connection of its own.
+//! A minimal HTTP client: one request on a connection of its own.
 
 use std::io;
 
@@ -6,7 +6,6 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer.
 #[derive(Debug)]
 pub struct Response<B = Value> {
     pub status: u16,
@@ -15,7 +14,7 @@ pub struct Response<B = Value> {
     pub body: B,
 }
 
-/// Why there is none.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub enum NoResponse {
     /// Nobody listens: what a load balancer sends on to the next node.

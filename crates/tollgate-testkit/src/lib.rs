@@ -6,7 +6,8 @@
 //!   (pauses a writer where a race begins), [`conformance`] (one function for each promise of a
 //!   store), [`mistakes`] (defects that it must notice), [`child_process`] (a node that can be killed
 //!   as a whole).
-//! - Chains: [`fake_chain`] (a small chain in memory), [`anvil`] (a real one), [`rpc`] (calls it
+//! - Chains: `fake_chain` (the dev chain's core behind the chain port, with scripted faults),
+//!   `chain_answers` (the answers of that port), [`anvil`] (a real chain), [`rpc`] (calls a chain
 //!   without any code under test in between), `rpc_proxy` (breaks an endpoint).
 //! - Clusters (feature `cluster`): `cluster` starts engines in this process.
 //! - Processes: [`postgres`] starts servers, [`pg_proxy`] breaks their connections, [`program`] runs
@@ -17,11 +18,14 @@
 
 pub mod anvil;
 pub mod builders;
+#[cfg(feature = "cluster")]
+pub mod chain_answers;
 pub mod child_process;
 pub mod clock;
 #[cfg(feature = "cluster")]
 pub mod cluster;
 pub mod conformance;
+#[cfg(feature = "cluster")]
 pub mod fake_chain;
 pub mod http;
 pub mod mistakes;

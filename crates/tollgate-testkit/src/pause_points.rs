@@ -19,7 +19,6 @@ pub struct PausePoints {
 }
 
 impl PausePoints {
-    /// Without an armed checkpoint.
     pub fn new() -> Arc<Self> {
         Arc::new(Self::default())
     }
@@ -58,12 +57,10 @@ pub struct Paused {
 }
 
 impl Paused {
-    /// Waits until a writer has arrived.
     pub async fn reached(&mut self) {
         within(&self.what, &mut self.arrived).await.unwrap();
     }
 
-    /// Lets it continue.
     pub fn release(self) {
         let _ = self.release.send(());
     }

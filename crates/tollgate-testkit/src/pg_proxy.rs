@@ -16,7 +16,6 @@ use crate::pause_points::Paused;
 use protocol::ClientMessages;
 use statement_trigger::{Action, Side, StatementTrigger};
 
-/// Bytes per read.
 const CHUNK: usize = 16 * 1024;
 /// The server's message at the end of a transaction: ready for query, idle.
 const TRANSACTION_OVER: &[u8] = b"Z\0\0\0\x05I";
@@ -51,7 +50,6 @@ enum Mode {
 }
 
 impl PgProxy {
-    /// A proxy to the server of this URL.
     pub async fn to(url: &str) -> Self {
         let config: tokio_postgres::Config = url.parse().unwrap();
         let Some(Host::Tcp(host)) = config.get_hosts().first() else {
@@ -125,7 +123,7 @@ impl PgProxy {
         self.trigger.arm_pause(statements)
     }
 
-    /// How many connections were closed at a statement.
+    /// The number of connections that were closed at a statement.
     pub fn statement_cuts(&self) -> usize {
         self.trigger.cuts_done()
     }
@@ -304,7 +302,6 @@ async fn to_client_until_cut(
     }
 }
 
-/// Waits while bytes are delayed.
 async fn while_stalled(state: &mut watch::Receiver<State>) {
     // An error means that the proxy was dropped.
     let _ = state.wait_for(|state| state.mode != Mode::Stalled).await;

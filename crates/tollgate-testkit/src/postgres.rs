@@ -7,9 +7,9 @@
 mod directory;
 mod process;
 mod programs;
-mod standby;
-mod template;
 
+use std::fs;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Mutex;
 
 pub use tokio_postgres::Client;
@@ -18,15 +18,18 @@ use uuid::Uuid;
 
 use crate::program::lasting_port;
 use crate::wait::until;
-use directory::ServerDirectory;
+use directory::{ServerDirectory, check, copy_template};
 use process::{Log, ServerProcess};
 use programs::Programs;
 
-/// Where to find a server that runs already.
+/// The variable with the URL of a server that runs already.
 pub const DATABASE_URL: &str = "TEST_DATABASE_URL";
 
-/// How often a start is tried when another process was faster to take the port.
+/// Tries of a start when another process takes the port first.
 const PORTS_TRIED_MAX: u32 = 20;
+
+/// A server refuses a folder that others may look into.
+const PRIVATE: u32 = 0o700;
 
 /// A server; stopped and removed when it is dropped.
 pub struct PgServer {
@@ -38,11 +41,11 @@ enum Place {
     Given(GivenServer),
 }
 
-/// Somebody else's.
+/// A server that the tests did not start.
 struct GivenServer {
     /// A database on it, whose user may create databases.
     url: String,
-    /// What was made there, and goes again.
+    /// Databases to drop at the end.
     databases: Mutex<Vec<String>>,
 }
 
@@ -56,7 +59,7 @@ struct OwnServer {
 }
 
 impl PgServer {
-    /// The server of `TEST_DATABASE_URL`, else one of our own.
+    /// The server of `TEST_DATABASE_URL`, else a new one.
     pub async fn start() -> Self {
         match std::env::var(DATABASE_URL) {
             Ok(url) => {
@@ -66,12 +69,16 @@ impl PgServer {
         }
     }
 
-    /// One of our own in any case: for tests that crash it.
+    /// A new server in any case, which a test may crash.
     pub async fn start_own() -> Self {
+        Self::start_with_log(Log::Minimal).await
+    }
+
+    async fn start_with_log(log: Log) -> Self {
         let programs = Programs::find();
         let directory = ServerDirectory::create();
-        template::copy(&programs, &directory.data());
-        Self::run(programs, directory, Log::Minimal).await
+        copy_template(&programs, &directory.data());
+        Self::run(programs, directory, log).await
     }
 
     async fn run(programs: Programs, directory: ServerDirectory, log: Log) -> Self {
@@ -86,7 +93,6 @@ impl PgServer {
         panic!("no port for PostgreSQL after {PORTS_TRIED_MAX} tries");
     }
 
-    /// The URL of a database on this server.
     pub fn url(&self, database: &str) -> String {
         match &self.place {
             Place::Own(own) => own_url(own.port, database),
@@ -132,6 +138,51 @@ impl PgServer {
         let own = self.own();
         let process = launch(&own.programs, &own.directory, own.port, own.log).await;
         *own.process.lock().unwrap() = Some(process.expect("the port is still ours"));
+    }
+
+    /// Starts a server, and a standby without which nothing is committed.
+    pub async fn start_with_standby() -> (Self, Self) {
+        let primary = Self::start_with_log(Log::Streamed).await;
+        let standby = primary.start_copy(primary.own().programs.clone()).await;
+        let client = connect(&primary.first_url()).await.unwrap();
+        client.batch_execute("alter system set synchronous_standby_names = '*'").await.unwrap();
+        client.batch_execute("select pg_reload_conf()").await.unwrap();
+        until("the standby to be waited for", || async {
+            let sql = "select count(*) from pg_stat_replication where sync_state = 'sync'";
+            let row = client.query_one(sql, &[]).await.unwrap();
+            (row.get::<_, i64>(0) == 1).then_some(())
+        })
+        .await;
+        (primary, standby)
+    }
+
+    /// Makes this standby the server that is written to. The one that was must be gone. It waits for
+    /// nobody.
+    pub async fn promote(&self) {
+        let client = connect(&self.first_url()).await.unwrap();
+        client.batch_execute("select pg_promote(true)").await.unwrap();
+    }
+
+    /// One URL for a database on both: whoever connects finds the one that can be written to.
+    pub fn url_with(&self, standby: &Self, database: &str) -> String {
+        let ports = (self.own().port, standby.own().port);
+        format!(
+            "postgres://postgres@127.0.0.1:{},127.0.0.1:{}/{database}?target_session_attrs=read-write",
+            ports.0, ports.1
+        )
+    }
+
+    async fn start_copy(&self, programs: Programs) -> Self {
+        let directory = ServerDirectory::create();
+        fs::DirBuilder::new().mode(PRIVATE).create(directory.data()).unwrap();
+        programs.hand_over(&directory.data());
+        let mut backup = programs.command("pg_basebackup");
+        backup.args(["-h", "127.0.0.1", "-p", &self.own().port.to_string(), "-U", "postgres"]);
+        backup.args(["-c", "fast", "-X", "stream", "-R", "-D"]).arg(directory.data());
+        // A thread that lives long enough: the program dies with the one that starts it.
+        let done = tokio::task::spawn_blocking(move || backup.output().unwrap()).await.unwrap();
+        check("pg_basebackup", done);
+        Self::run(programs, directory, Log::Streamed).await
     }
 
     fn own(&self) -> &OwnServer {

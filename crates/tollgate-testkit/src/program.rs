@@ -53,12 +53,11 @@ pub struct Program {
     _temporary: TempDir,
 }
 
-/// How a program ended.
+/// The end of a program.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit code; none if a signal ended it.
     pub code: Option<i32>,
-    /// All that it said.
     pub lines: Vec<String>,
 }
 
@@ -82,7 +81,6 @@ impl Program {
         until(text, || async { find() }).await
     }
 
-    /// Its process id.
     pub fn id(&self) -> u32 {
         self.child.id()
     }
@@ -93,7 +91,6 @@ impl Program {
         assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
     }
 
-    /// Waits for its end.
     pub fn end(mut self) -> Ended {
         let code = self.child.wait().unwrap().code();
         let lines = std::mem::take(&mut *self.lines.lock().unwrap());

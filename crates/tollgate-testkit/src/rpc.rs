@@ -1,5 +1,4 @@
-//! The smallest JSON-RPC client that does: what a test asks a chain with, so that nothing of what
-//! is tested stands between it and the truth.
+//! A minimal JSON-RPC client, so that a test reads a chain without any code under test.
 
 use std::io;
 

@@ -1,8 +1,7 @@
 //! An HTTP proxy in front of a JSON-RPC endpoint that injects faults: lost calls, errors, silence,
 //! quotas, lag and wrong answers.
 
-mod lag;
-mod wrong_answer;
+mod answers;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,14 +21,14 @@ use tokio::time::Instant;
 use tollgate_devchain::chain::Rng;
 use tollgate_model::{Bytes as RawBytes, keccak256};
 
-pub use wrong_answer::WrongAnswer;
+pub use answers::WrongAnswer;
 
 /// The duration of a slow answer: the minimum, and the range above it. The maximum is longer than
 /// the five seconds that a node waits for an endpoint.
 const SLOW_MILLIS_MIN: u64 = 200;
 const SLOW_MILLIS_SPAN: u64 = 6_000;
 
-/// How often a silent endpoint checks whether the fault has ended.
+/// The interval at which a silent endpoint checks whether the fault has ended.
 const SILENCE_POLL: Duration = Duration::from_millis(100);
 
 /// The faults of an endpoint; none by default. Shares are percentages of calls.
@@ -41,7 +40,7 @@ pub struct RpcFaults {
     pub lost_requests: u64,
     /// Share of calls that are executed and not answered.
     pub lost_answers: u64,
-    /// How many more sends are executed and not answered.
+    /// The number of further sends that are executed and not answered.
     pub lost_sends: u32,
     /// Share of calls that are answered late.
     pub slow: u64,
@@ -64,7 +63,7 @@ pub struct RpcFaults {
 }
 
 impl RpcFaults {
-    /// Whether calls or answers have to be read.
+    /// True if calls or answers have to be read.
     fn change_content(&self) -> bool {
         let unchanged = Self {
             discarded_sends: 0,
@@ -87,7 +86,6 @@ pub struct RpcProxy {
 }
 
 impl RpcProxy {
-    /// In front of an endpoint.
     pub async fn to(endpoint: &str) -> Self {
         Self::seeded(endpoint, 0, 0).await
     }
@@ -109,7 +107,6 @@ impl RpcProxy {
         Self { url, faults, task: tokio::spawn(serve(listener, forwarder)) }
     }
 
-    /// Where it listens.
     pub fn url(&self) -> String {
         self.url.clone()
     }
@@ -301,12 +298,12 @@ impl Forwarder {
             0 => None,
             lag => {
                 let question = json!({ "jsonrpc": "2.0", "id": 0, "method": "eth_blockNumber" });
-                let head = wrong_answer::number(&self.forward_json(&question).await?["result"]);
+                let head = answers::number(&self.forward_json(&question).await?["result"]);
                 Some(u64::try_from(head.ok_or(Lost)?).map_err(|_| Lost)?.saturating_sub(lag))
             }
         };
         if let Some(head) = head {
-            calls.iter_mut().for_each(|call| lag::ask_behind(call, head));
+            calls.iter_mut().for_each(|call| answers::ask_behind(call, head));
         }
         let asked = if is_batch { Value::Array(calls.clone()) } else { calls[0].clone() };
         let mut answers = match self.forward_json(&asked).await? {
@@ -353,13 +350,13 @@ fn change_answers(calls: &[Value], answers: &mut [Value], head: Option<u64>, fau
     for answer in answers {
         let Some(call) = calls.iter().find(|call| call["id"] == answer["id"]) else { continue };
         if let Some(head) = head {
-            lag::hide_newer(call, answer, head);
+            answers::hide_newer(call, answer, head);
         }
         if let Some(wrong) = faults.wrong {
             wrong.change(call, answer);
         }
         if call["method"] == "eth_getTransactionCount" && faults.nonce_offset != 0 {
-            wrong_answer::add(&mut answer["result"], faults.nonce_offset.into());
+            answers::add(&mut answer["result"], faults.nonce_offset.into());
         }
     }
 }

@@ -1,8 +1,7 @@
 //! A database that any number of nodes share, as a conformance test sees it.
 //!
-//! Nodes reach it through their stores, each over connections of its own; attackers and clocks
-//! reach it by raw SQL. What can't be the same on both databases is a method here, so that the
-//! tests themselves are.
+//! Nodes reach it through their stores, each over connections of its own; attackers reach it by raw SQL.
+//! Whatever differs between the databases is a method here, so that the tests are the same.
 
 mod postgres;
 mod sqlite;
@@ -21,7 +20,7 @@ use crate::node::TestNode;
 pub use postgres::PgFixture;
 pub use sqlite::SqliteFixture;
 
-/// Which database a fixture lives on.
+/// The database of a fixture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreKind {
     /// Many writers at once; locks on rows.
@@ -40,12 +39,11 @@ impl StoreKind {
     }
 }
 
-/// How a node opens its store.
+/// The options of a node's store.
 #[derive(Clone)]
 pub struct NodeOptions {
-    /// Who watches its checkpoints.
     pub checkpoints: Arc<dyn Checkpoints>,
-    /// How long it waits for a lock.
+    /// The longest wait for a lock.
     pub patience: Duration,
 }
 
@@ -62,20 +60,18 @@ impl Default for NodeOptions {
     }
 }
 
-/// A shared database.
 #[async_trait]
 pub trait StoreFixture: Send + Sync {
     fn kind(&self) -> StoreKind;
 
     async fn open(&self, options: NodeOptions) -> Result<Arc<dyn Store>, StoreError>;
 
-    /// Runs a statement as somebody who is no node; how many rows it touched, or the refusal.
+    /// Runs a statement without a store; returns how many rows it changed, or the refusal.
     async fn execute(&self, sql: &str) -> Result<u64, String>;
 
-    /// Reads one number.
     async fn query_i64(&self, sql: &str) -> i64;
 
-    /// Opens a transaction of somebody who is no node, and runs a statement in it.
+    /// Opens a transaction without a store, and runs a statement in it.
     async fn begin(&self, sql: &str) -> Box<dyn OpenTransaction>;
 
     /// Waits until some session waits for a lock, where the database can tell.
@@ -98,12 +94,11 @@ pub trait StoreFixture: Send + Sync {
     fn child(&self, idle_limit: Duration) -> Command;
 }
 
-/// An open transaction of somebody who is no node.
+/// An open transaction without a store.
 #[async_trait]
 pub trait OpenTransaction: Send {
-    /// Ends it, and nothing of it was.
+    /// Rolls back.
     async fn release(self: Box<Self>);
-    /// Ends it, and all of it is.
     async fn commit(self: Box<Self>);
 }
 
@@ -120,6 +115,12 @@ impl dyn StoreFixture + '_ {
         (node, lease)
     }
 
+    /// Two further nodes, of which the first owns the first submitter.
+    pub async fn owner_and_other(&self) -> (TestNode, TestNode, Lease) {
+        let (a, lease) = self.owner().await;
+        (a, self.node("b").await, lease)
+    }
+
     /// A node that gives up on a lock soon.
     pub async fn hasty_node(&self, name: &str) -> TestNode {
         TestNode::open(self, name, NodeOptions::HASTY).await
@@ -131,7 +132,7 @@ impl dyn StoreFixture + '_ {
         format!("chain_id = {} and submitter = {address}", submitter.chain_id)
     }
 
-    /// How many rows a table has, or those of it that a condition holds for.
+    /// The number of rows of a table, which a condition may follow.
     pub async fn count(&self, rows: &str) -> i64 {
         self.query_i64(&format!("select count(*) from {rows}")).await
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything takes on a busy machine; only a failed test waits this long.
 pub const DEADLINE: Duration = Duration::from_secs(180);
 
-/// How often a condition is checked.
+/// The interval between two checks of a condition.
 const INTERVAL: Duration = Duration::from_millis(10);
 
 /// The deadline of a loop that polls for a condition.
@@ -15,13 +15,12 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Starts now.
     #[expect(clippy::new_without_default, reason = "a start is not a default")]
     pub fn new() -> Self {
         Self { start: Instant::now() }
     }
 
-    /// Whether the deadline has passed.
+    /// True once the deadline has passed.
     pub fn is_over(&self) -> bool {
         self.start.elapsed() > DEADLINE
     }

@@ -30,7 +30,7 @@ fn children(of: u32) -> Vec<String> {
         .collect()
 }
 
-/// Whether a process runs: one that has ended may wait for somebody to ask how.
+/// Returns true if a process runs. One that has ended may be a zombie.
 fn runs(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(')').and_then(|(_, rest)| rest.trim().chars().next());

@@ -14,27 +14,20 @@ use super::tx::Tx;
 /// The recipient of priority fees.
 pub const PRODUCER: Address = address!("00000000000000000000000000000000000c01d0");
 
-/// The result of a transaction in its block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Receipt {
-    /// The transaction succeeded.
     pub is_success: bool,
-    /// Gas it used.
     pub gas_used: u64,
     /// Gas the block used up to and with it.
     pub cumulative_gas_used: u64,
-    /// The effective gas price.
     pub effective_gas_price: u128,
     /// The contract it made.
     pub contract_address: Option<Address>,
 }
 
-/// A block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// The hash of the header.
     pub hash: B256,
-    /// The header.
     pub header: Header,
     /// The transactions, in order.
     pub txs: Vec<Arc<Tx>>,
@@ -43,7 +36,6 @@ pub struct Block {
 }
 
 impl Block {
-    /// Its number.
     pub fn number(&self) -> u64 {
         self.header.number
     }
@@ -72,7 +64,6 @@ pub(super) struct Sealing {
     pub seed: u64,
 }
 
-/// Puts a block together.
 pub(super) fn seal(sealing: &Sealing, txs: Vec<Arc<Tx>>, receipts: Vec<Receipt>) -> Block {
     let mut hashes = Keccak256::new();
     txs.iter().for_each(|tx| hashes.update(tx.hash));

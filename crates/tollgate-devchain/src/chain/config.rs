@@ -2,10 +2,8 @@
 
 use alloy_primitives::{Address, U256};
 
-/// One billion wei.
 pub const GWEI: u64 = 1_000_000_000;
 
-/// The behaviour of the base fee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BaseFee {
     /// There is none: a chain before London. Type-2 transactions and `eth_feeHistory` are refused.
@@ -31,7 +29,6 @@ impl Default for FinalityDistances {
     }
 }
 
-/// The limits of a pool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PoolLimits {
     /// Transactions in all; when full, the cheapest has to go.
@@ -50,6 +47,8 @@ pub struct PoolLimits {
     pub price_bump_percent: u128,
     /// Refuse what could not be mined at the next base fee (most clients keep it).
     pub refuse_below_base_fee: bool,
+    /// Keep what its sender can't pay for any more (most clients drop it).
+    pub keep_unpayable: bool,
 }
 
 impl Default for PoolLimits {
@@ -63,6 +62,7 @@ impl Default for PoolLimits {
             tx_bytes: 128 * 1024,
             price_bump_percent: 10,
             refuse_below_base_fee: false,
+            keep_unpayable: false,
         }
     }
 }
@@ -89,22 +89,19 @@ impl Default for Retention {
 pub struct ChainConfig {
     /// The id that EIP-155 signatures carry.
     pub chain_id: u64,
-    /// The behaviour of the base fee.
     pub base_fee: BaseFee,
-    /// Gas in a block.
     pub block_gas_limit: u64,
     /// The tip that `eth_maxPriorityFeePerGas` suggests, in wei.
     pub suggested_tip_wei: u128,
-    /// The limits of each view's pool.
     pub pool: PoolLimits,
-    /// The distances of `safe` and `finalized`.
     pub finality: FinalityDistances,
-    /// The history that is kept.
     pub retention: Retention,
     /// The time of block 0, in seconds. A constant by default, so that hashes are reproducible.
     pub genesis_timestamp: u64,
     /// Balances in block 0.
     pub funded: Vec<(Address, U256)>,
+    /// The balance in block 0 of every other account.
+    pub default_balance: U256,
     /// The seed of every random choice; also part of every block hash.
     pub seed: u64,
 }
@@ -121,6 +118,7 @@ impl Default for ChainConfig {
             retention: Retention::default(),
             genesis_timestamp: 1_750_000_000,
             funded: Vec::new(),
+            default_balance: U256::ZERO,
             seed: 0,
         }
     }

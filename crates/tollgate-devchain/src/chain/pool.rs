@@ -22,7 +22,6 @@ pub use admit::{Admission, Rules};
 /// A transaction that waits.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pooled {
-    /// The transaction.
     pub tx: Arc<Tx>,
     /// Its place in the order of arrival.
     pub arrival: u64,
@@ -61,14 +60,12 @@ impl Queue {
     }
 }
 
-/// A mempool.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Pool {
     queues: BTreeMap<Address, Queue>,
     by_hash: HashMap<B256, (Address, u64)>,
     by_rank: BTreeSet<Rank>,
     arrivals: u64,
-    /// Its limits.
     pub limits: PoolLimits,
     /// Its transactions reach block producers.
     pub is_mined_from: bool,
@@ -90,23 +87,19 @@ impl Pool {
         }
     }
 
-    /// The number of transactions.
     pub fn len(&self) -> usize {
         self.by_hash.len()
     }
 
-    /// The pool has no transaction.
     pub fn is_empty(&self) -> bool {
         self.by_hash.is_empty()
     }
 
-    /// The transaction with this hash.
     pub fn get(&self, hash: &B256) -> Option<&Pooled> {
         let (sender, nonce) = self.by_hash.get(hash)?;
         self.at(*sender, *nonce)
     }
 
-    /// The transaction of this sender and nonce.
     pub fn at(&self, sender: Address, nonce: u64) -> Option<&Pooled> {
         self.queues.get(&sender)?.txs.get(&nonce)
     }
@@ -138,7 +131,6 @@ impl Pool {
         (pending, self.len() - pending)
     }
 
-    /// Throws one out.
     pub fn remove(&mut self, hash: &B256) -> Option<Pooled> {
         let (sender, nonce) = self.by_hash.remove(hash)?;
         let queue = self.queues.get_mut(&sender)?;
@@ -168,13 +160,14 @@ impl Pool {
         for sender in senders {
             let account = accounts.now(sender);
             let Some(queue) = self.queues.get_mut(&sender) else { continue };
-            let is_poor = queue.cost > account.balance;
+            let is_poor = !self.limits.keep_unpayable && queue.cost > account.balance;
             let gone: Vec<B256> = queue
                 .txs
                 .values()
                 .take_while(|pooled| is_poor || pooled.tx.nonce() < account.nonce)
                 .filter(|pooled| {
-                    pooled.tx.nonce() < account.nonce || pooled.tx.cost() > account.balance
+                    pooled.tx.nonce() < account.nonce
+                        || is_poor && pooled.tx.cost() > account.balance
                 })
                 .map(|pooled| pooled.tx.hash)
                 .collect();

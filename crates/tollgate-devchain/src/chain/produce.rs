@@ -19,8 +19,13 @@ impl Chain {
     ///
     /// A timestamp that is not after the parent's becomes the parent's plus one.
     pub fn mine(&mut self, timestamp: u64) -> Arc<Block> {
+        self.mine_only(timestamp, |_| true)
+    }
+
+    /// [`Self::mine`] without the pooled transactions that are not `wanted`.
+    pub fn mine_only(&mut self, timestamp: u64, wanted: impl Fn(&Tx) -> bool) -> Arc<Block> {
         let mut draft = Draft::default();
-        self.fill(&mut draft);
+        self.fill(&mut draft, wanted);
         self.finish(draft, timestamp)
     }
 
@@ -37,7 +42,7 @@ impl Chain {
     }
 
     /// Puts what pays best into the draft until nothing fits.
-    fn fill(&mut self, draft: &mut Draft) {
+    fn fill(&mut self, draft: &mut Draft, wanted: impl Fn(&Tx) -> bool) {
         let senders: BTreeSet<Address> =
             self.heard_pools().flat_map(|pool| self.pools[pool].senders()).collect();
         let base_fee = self.next_base_fee();
@@ -54,7 +59,7 @@ impl Chain {
                 continue;
             };
             // What does not run blocks its sender for this block, not the others.
-            if self.place(draft, &tx).is_ok() {
+            if wanted(&tx) && self.place(draft, &tx).is_ok() {
                 offers.extend(self.offer(sender, nonce + 1, base_fee));
             }
         }

@@ -4,11 +4,12 @@
 
 use std::sync::Arc;
 
+use alloy_consensus::Transaction as _;
 use alloy_primitives::{Address, B256, Bytes, U256};
 use thiserror::Error;
 
-use super::behaviour::{Behaviour, Outcome};
 use super::block::Block;
+use super::execute::{Behaviour, Outcome};
 use super::gas;
 use super::pool::Pool;
 use super::state::Account;
@@ -18,10 +19,8 @@ use super::{Chain, Pooled};
 /// Most blocks that one fee history covers, as at geth.
 const FEE_HISTORY_MAX_BLOCKS: u64 = 1_024;
 
-/// A block reference.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockId {
-    /// The head.
     Latest,
     /// The head and what waits; a block can't be asked for by it.
     Pending,
@@ -31,7 +30,6 @@ pub enum BlockId {
     Finalized,
     /// Block 0.
     Earliest,
-    /// By number.
     Number(u64),
     /// By hash, also if a reorg threw it out.
     Hash(B256),
@@ -46,25 +44,19 @@ pub enum Found {
     Pooled(Arc<Tx>),
 }
 
-/// A call that is not sent.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Call {
-    /// The caller, if any.
     pub from: Option<Address>,
     /// The recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// In wei.
     pub value: U256,
-    /// With which data.
     pub data: Bytes,
     /// With at most this gas.
     pub gas: Option<u64>,
 }
 
-/// The reason why a call or an estimate fails.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum CallRefused {
-    /// The callee reverted.
     #[error("reverted: {0}")]
     Reverted(String),
     /// No gas within the limit is enough.
@@ -72,15 +64,9 @@ pub enum CallRefused {
     GasAboveAllowance(u64),
     /// The caller does not have the value.
     #[error("balance {balance} below {value}")]
-    InsufficientFunds {
-        /// Of the caller.
-        balance: U256,
-        /// Of the call.
-        value: U256,
-    },
+    InsufficientFunds { balance: U256, value: U256 },
 }
 
-/// The fees of some blocks.
 #[derive(Clone, PartialEq, Debug)]
 pub struct FeeHistory {
     /// The first block.
@@ -102,7 +88,6 @@ pub struct View<'a> {
 }
 
 impl Chain {
-    /// The head.
     pub fn head(&self) -> &Arc<Block> {
         // Block 0 is there from the start, and neither pruning nor a reorg takes the last one.
         &self.blocks[self.blocks.len() - 1]
@@ -126,12 +111,10 @@ impl Chain {
 }
 
 impl<'a> View<'a> {
-    /// The number of the head it sees.
     pub fn head(&self) -> u64 {
         self.head
     }
 
-    /// Its pool.
     pub fn pool(&self) -> &'a Pool {
         self.chain.pool(self.pool)
     }
@@ -166,6 +149,12 @@ impl<'a> View<'a> {
         self.chain.block(self.number(id)?)
     }
 
+    /// The canonical blocks that it sees and that are kept, the oldest first.
+    pub fn blocks(&self) -> impl Iterator<Item = &'a Arc<Block>> + use<'a> {
+        let head = self.head;
+        self.chain.blocks().take_while(move |block| block.number() <= head)
+    }
+
     /// An account after a block that is kept.
     pub fn account(&self, address: Address, id: BlockId) -> Option<Account> {
         let number = self.number(id)?;
@@ -197,6 +186,14 @@ impl<'a> View<'a> {
             return Some(Found::Mined(self.chain.block(*number)?.clone(), *index));
         }
         self.pool().get(hash).map(|pooled| Found::Pooled(pooled.tx.clone()))
+    }
+
+    /// The text with which a transaction reverts.
+    pub fn revert_reason(&self, tx: &Tx) -> Option<&'a str> {
+        match self.chain.behaviours.get(&tx.envelope.to()?)? {
+            Behaviour::Revert(reason) => Some(reason),
+            Behaviour::Succeed | Behaviour::Burn(_) | Behaviour::OutOfGas => None,
+        }
     }
 
     /// A sender's pooled transactions: (pending, queued).

@@ -20,105 +20,43 @@ pub enum Rejection {
     Unprotected,
     /// Signed for another chain.
     #[error("signed for chain {have}, this is {want}")]
-    WrongChainId {
-        /// In the transaction.
-        have: u64,
-        /// Of this chain.
-        want: u64,
-    },
+    WrongChainId { have: u64, want: u64 },
     /// Too many bytes.
     #[error("{size} bytes, at most {limit}")]
-    Oversized {
-        /// Of the transaction.
-        size: usize,
-        /// Of the pool.
-        limit: usize,
-    },
+    Oversized { size: usize, limit: usize },
     /// More gas than a block has.
     #[error("gas limit {gas} above the block's {limit}")]
-    GasAboveBlock {
-        /// Of the transaction.
-        gas: u64,
-        /// Of the block.
-        limit: u64,
-    },
+    GasAboveBlock { gas: u64, limit: u64 },
     /// The tip is higher than the whole fee.
     #[error("tip {tip} above the fee cap {fee_cap}")]
-    TipAboveFeeCap {
-        /// `maxPriorityFeePerGas`.
-        tip: u128,
-        /// `maxFeePerGas`.
-        fee_cap: u128,
-    },
+    TipAboveFeeCap { tip: u128, fee_cap: u128 },
     /// Less gas than the transaction costs before it runs.
     #[error("gas {gas} below the intrinsic {need}")]
-    IntrinsicGas {
-        /// Of the transaction.
-        gas: u64,
-        /// The amount needed.
-        need: u64,
-    },
+    IntrinsicGas { gas: u64, need: u64 },
     /// Less gas than EIP-7623 asks for its data.
     #[error("gas {gas} below the floor {need}")]
-    FloorGas {
-        /// Of the transaction.
-        gas: u64,
-        /// The amount needed.
-        need: u64,
-    },
+    FloorGas { gas: u64, need: u64 },
     /// gas × price is above what the node lets through.
     #[error("fee {fee_wei} above the cap {cap_wei}")]
-    FeeAboveCap {
-        /// gas × price.
-        fee_wei: U256,
-        /// Of the node.
-        cap_wei: U256,
-    },
+    FeeAboveCap { fee_wei: U256, cap_wei: U256 },
     /// The tip is below the pool's minimum.
     #[error("tip {tip} below the minimum {min}")]
-    TipTooLow {
-        /// Of the transaction.
-        tip: u128,
-        /// Of the pool.
-        min: u128,
-    },
+    TipTooLow { tip: u128, min: u128 },
     /// The fee cap is below the base fee (only where the pool refuses that).
     #[error("fee cap {fee_cap} below the base fee {base_fee}")]
-    BelowBaseFee {
-        /// Of the transaction.
-        fee_cap: u128,
-        /// Of the next block.
-        base_fee: u128,
-    },
+    BelowBaseFee { fee_cap: u128, base_fee: u128 },
     /// The nonce is used.
     #[error("nonce {nonce}, next is {next}")]
-    NonceTooLow {
-        /// Of the account.
-        next: u64,
-        /// Of the transaction.
-        nonce: u64,
-    },
+    NonceTooLow { next: u64, nonce: u64 },
     /// The nonce is further ahead than the pool allows.
     #[error("nonce {nonce} too far beyond {next}")]
-    NonceTooHigh {
-        /// The first one that is missing.
-        next: u64,
-        /// Of the transaction.
-        nonce: u64,
-    },
+    NonceTooHigh { next: u64, nonce: u64 },
     /// No account can get past this nonce (EIP-2681).
     #[error("the nonce has the highest value")]
     NonceMax,
     /// The sender can't pay.
     #[error("balance {balance}, queued {queued}, cost {cost}")]
-    InsufficientFunds {
-        /// Of the sender.
-        balance: U256,
-        /// The most that its pooled transactions (without the one replaced) can cost.
-        queued: U256,
-        /// gas × price + value.
-        cost: U256,
-    },
+    InsufficientFunds { balance: U256, queued: U256, cost: U256 },
     /// This very transaction is in the pool.
     #[error("{0} is in the pool")]
     AlreadyKnown(B256),
@@ -133,10 +71,5 @@ pub enum Rejection {
     PoolFull,
     /// The sender has too many.
     #[error("{sender} has {pooled} pooled")]
-    SenderLimit {
-        /// The account.
-        sender: Address,
-        /// The number of its transactions.
-        pooled: usize,
-    },
+    SenderLimit { sender: Address, pooled: usize },
 }

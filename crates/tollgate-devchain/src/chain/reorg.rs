@@ -39,14 +39,12 @@ pub enum Beyond {
     Finalized,
 }
 
-/// A reorg to make.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reorg {
     /// The number of dropped blocks.
     pub depth: u64,
     /// The number of new blocks; fewer than `depth` lowers the head for a while.
     pub replacements: u64,
-    /// The handling of their transactions.
     pub dropped_txs: DroppedTxs,
     /// The finality tags that it may violate.
     pub beyond: Beyond,
@@ -59,7 +57,6 @@ impl Reorg {
     }
 }
 
-/// The result of a reorg.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ReorgOutcome {
     /// The blocks that went, the lowest first.
@@ -75,18 +72,10 @@ pub struct ReorgOutcome {
 pub enum ReorgRefused {
     /// Block 0 and what is pruned can't go.
     #[error("only {available} blocks can be dropped")]
-    TooDeep {
-        /// The most blocks that can be dropped.
-        available: u64,
-    },
+    TooDeep { available: u64 },
     /// A promise stands in the way.
     #[error("block {number} is {tag}: ask for a reorg beyond {tag}")]
-    Promised {
-        /// The lowest block that would go.
-        number: u64,
-        /// `safe` or `finalized`.
-        tag: &'static str,
-    },
+    Promised { number: u64, tag: &'static str },
 }
 
 impl Chain {

@@ -14,7 +14,6 @@ impl Rng {
         Self { state: seed }
     }
 
-    /// The next word.
     pub fn next_word(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.state;

@@ -9,9 +9,7 @@ use alloy_primitives::{Address, U256};
 /// An account after some block.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Account {
-    /// The number of its transactions in the chain.
     pub nonce: u64,
-    /// In wei.
     pub balance: U256,
     /// A transaction created it.
     pub has_code: bool,
@@ -32,30 +30,34 @@ struct Edit {
     balance: U256,
 }
 
-/// All accounts.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Accounts {
     versions: BTreeMap<Address, Vec<Version>>,
     edits: Vec<Edit>,
     /// Blocks before this one can't be asked for.
     oldest_block: u64,
+    /// An account that no block and nobody has changed.
+    untouched: Account,
 }
 
 impl Accounts {
-    /// An account as of now.
+    /// No account has changed yet, and each has this balance.
+    pub(super) fn new(balance: U256) -> Self {
+        Self { untouched: Account { balance, ..Account::default() }, ..Self::default() }
+    }
+
     pub fn now(&self, address: Address) -> Account {
         let versions = self.versions.get(&address);
-        versions.and_then(|list| list.last()).map(|version| version.account).unwrap_or_default()
+        versions.and_then(|list| list.last()).map_or(self.untouched, |version| version.account)
     }
 
     /// An account after block `number`.
     pub fn at(&self, address: Address, number: u64) -> Account {
-        let Some(versions) = self.versions.get(&address) else { return Account::default() };
+        let Some(versions) = self.versions.get(&address) else { return self.untouched };
         let after = versions.partition_point(|version| version.from_block <= number);
-        after.checked_sub(1).map(|at| versions[at].account).unwrap_or_default()
+        after.checked_sub(1).map_or(self.untouched, |at| versions[at].account)
     }
 
-    /// Every account as of now.
     pub fn all(&self) -> impl Iterator<Item = (Address, Account)> + '_ {
         self.versions.keys().map(|address| (*address, self.now(*address)))
     }

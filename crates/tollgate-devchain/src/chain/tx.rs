@@ -11,11 +11,8 @@ use super::rejection::Rejection;
 /// A transaction as it came in.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tx {
-    /// Its hash.
     pub hash: B256,
-    /// The sender.
     pub sender: Address,
-    /// The decoded transaction.
     pub envelope: TxEnvelope,
     /// The bytes as sent.
     pub raw: Bytes,
@@ -47,12 +44,10 @@ impl Tx {
         Ok(Arc::new(Self { hash: *envelope.tx_hash(), sender, envelope, raw }))
     }
 
-    /// Its nonce.
     pub fn nonce(&self) -> u64 {
         self.envelope.nonce()
     }
 
-    /// Its gas limit.
     pub fn gas_limit(&self) -> u64 {
         self.envelope.gas_limit()
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::shared::Shared;
-use super::{answer, control};
+use super::{control, eth};
 use crate::chain::{Chain, View};
 use crate::dialect::Dialect;
 use crate::error::RpcError;
@@ -16,7 +16,7 @@ use crate::fault::{CallFaults, FaultPlan, Faults};
 use crate::options::Features;
 
 /// The settings of an endpoint, apart from faults of single calls.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Settings {
     pub(crate) dialect: Dialect,
@@ -99,7 +99,6 @@ pub(crate) struct PortState {
     pub(crate) epoch: u64,
 }
 
-/// An endpoint.
 pub(crate) struct Endpoint {
     pub(crate) shared: Arc<Shared>,
     pub(crate) pool: usize,
@@ -115,16 +114,7 @@ impl Endpoint {
         (dialect, features): (Dialect, Features),
         plan: FaultPlan,
     ) -> Self {
-        let settings = Settings {
-            dialect,
-            features,
-            lag: 0,
-            nonce_offset: 0,
-            is_syncing: false,
-            is_mute: false,
-            states: None,
-            untruths: Untruths::default(),
-        };
+        let settings = Settings { dialect, features, ..Settings::default() };
         Self {
             shared,
             pool,
@@ -134,7 +124,6 @@ impl Endpoint {
         }
     }
 
-    /// The present settings.
     pub(crate) fn settings(&self) -> Settings {
         self.settings.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -150,17 +139,14 @@ impl Endpoint {
         settings
     }
 
-    /// Changes how it answers.
-    pub(crate) fn change(&self, change: impl FnOnce(&mut Settings)) {
-        change(&mut self.settings.lock().unwrap_or_else(PoisonError::into_inner));
+    pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Settings) -> T) -> T {
+        change(&mut self.settings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Its faults.
     pub(crate) fn faults(&self) -> MutexGuard<'_, Faults> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The chain as it sees it.
     pub(super) fn view<'a>(&self, chain: &'a Chain, settings: &Settings) -> View<'a> {
         chain.view(self.pool, settings.lag)
     }
@@ -180,7 +166,7 @@ impl Endpoint {
     pub(crate) fn call(&self, method: &str, params: &Value) -> Result<Value, RpcError> {
         match method.strip_prefix("devchain_") {
             Some(name) => control::call(self, name, params),
-            None => answer::call(self, method, params, false),
+            None => eth::call(self, method, params, false),
         }
     }
 
@@ -192,7 +178,7 @@ impl Endpoint {
         verdict: &CallFaults,
     ) -> Result<Value, RpcError> {
         if verdict.forgets {
-            answer::call(self, method, params, true)
+            eth::call(self, method, params, true)
         } else {
             self.call(method, params)
         }

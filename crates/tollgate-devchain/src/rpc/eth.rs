@@ -1,9 +1,9 @@
-//! The `eth_*` methods: a read under the lock, the answer written outside of it.
+//! The methods of the real clients: a read under the lock, the answer written outside of it.
 
 use std::sync::Arc;
 
 use alloy_primitives::{Address, B256, keccak256};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::endpoint::{Endpoint, Settings};
 use super::json;
@@ -25,10 +25,10 @@ pub(super) fn ahead_of(block: &Block, ahead: u64) -> Block {
 const CODE: &str = "0xfe";
 
 /// One question to one endpoint.
-pub(super) struct Ask<'a> {
-    pub(super) endpoint: &'a Endpoint,
-    pub(super) settings: &'a Settings,
-    pub(super) params: Params<'a>,
+struct Ask<'a> {
+    endpoint: &'a Endpoint,
+    settings: &'a Settings,
+    params: Params<'a>,
 }
 
 type Answer = Result<Value, RpcError>;
@@ -41,7 +41,59 @@ macro_rules! seen {
         $body
     }};
 }
-pub(super) use seen;
+
+/// Answers a method of the real clients.
+pub(super) fn call(
+    endpoint: &Endpoint,
+    method: &str,
+    params: &Value,
+    forgets: bool,
+) -> Result<Value, RpcError> {
+    let settings = endpoint.settings_of_call();
+    let dialect = settings.dialect;
+    if is_off(method, endpoint, &settings) {
+        return Err(dialect.method_not_found(method));
+    }
+    let params = Params::new(params, dialect);
+    let ask = Ask { endpoint, settings: &settings, params };
+    match method {
+        "web3_clientVersion" => Ok(json!(dialect.client_version())),
+        "net_version" => Ok(json!(endpoint.shared.chain().config().chain_id.to_string())),
+        "eth_chainId" => Ok(json::quantity(endpoint.shared.chain().config().chain_id)),
+        "eth_syncing" => Ok(ask.syncing()),
+        "eth_blockNumber" => Ok(ask.block_number()),
+        "eth_getBlockByNumber" | "eth_getBlockByHash" => ask.block(),
+        "eth_getBlockTransactionCountByNumber" => ask.block_transaction_count(),
+        "eth_getTransactionCount" => ask.transaction_count(),
+        "eth_getBalance" => ask.balance(),
+        "eth_getCode" => ask.code(),
+        "eth_sendRawTransaction" => ask.send_raw_transaction(forgets),
+        "eth_getTransactionByHash" => ask.transaction(),
+        "eth_getTransactionReceipt" => ask.receipt(),
+        "eth_getBlockReceipts" => ask.block_receipts(),
+        "eth_getLogs" => Ok(json!([])),
+        "eth_feeHistory" => ask.fee_history(),
+        "eth_gasPrice" => Ok(ask.gas_price()),
+        "eth_maxPriorityFeePerGas" => Ok(ask.tip()),
+        "eth_estimateGas" => ask.estimate_gas(),
+        "eth_call" => ask.call(),
+        "txpool_status" => Ok(ask.pool_status()),
+        "txpool_content" => Ok(ask.pool_content()),
+        "txpool_contentFrom" => ask.pool_content_from(),
+        _ => Err(dialect.method_not_found(method)),
+    }
+}
+
+fn is_off(method: &str, endpoint: &Endpoint, settings: &Settings) -> bool {
+    let features = settings.features;
+    match method {
+        "eth_getBlockReceipts" => !features.block_receipts,
+        "eth_feeHistory" => {
+            !features.fee_history || endpoint.shared.chain().next_base_fee().is_none()
+        }
+        _ => method.starts_with("txpool_") && !features.txpool,
+    }
+}
 
 impl Ask<'_> {
     fn no_block(&self) -> RpcError {
@@ -63,7 +115,7 @@ impl Ask<'_> {
         }
     }
 
-    pub(super) fn syncing(&self) -> Value {
+    fn syncing(&self) -> Value {
         if !self.settings.is_syncing {
             return json!(false);
         }
@@ -75,7 +127,7 @@ impl Ask<'_> {
         })
     }
 
-    pub(super) fn block_number(&self) -> Value {
+    fn block_number(&self) -> Value {
         let ahead = self.settings.untruths.head_ahead;
         json::quantity(seen!(self, view => view.head()) + ahead)
     }
@@ -87,7 +139,7 @@ impl Ask<'_> {
         block.filter(|block| !lacks(block.number()))
     }
 
-    pub(super) fn block(&self) -> Answer {
+    fn block(&self) -> Answer {
         let id = match self.params.block(0)? {
             BlockId::Safe | BlockId::Finalized if self.settings.untruths.tags_at_head => {
                 BlockId::Latest
@@ -103,13 +155,13 @@ impl Ask<'_> {
         Ok(block.map_or(Value::Null, |block| json::block(&block, is_full)))
     }
 
-    pub(super) fn block_transaction_count(&self) -> Answer {
+    fn block_transaction_count(&self) -> Answer {
         let id = self.params.block(0)?;
         let block = seen!(self, view => view.block(id).cloned());
         Ok(block.map_or(Value::Null, |block| json::quantity(block.txs.len() as u64)))
     }
 
-    pub(super) fn transaction_count(&self) -> Answer {
+    fn transaction_count(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
         let count = match (id, self.settings.dialect.count_without_state()) {
@@ -123,13 +175,13 @@ impl Ask<'_> {
         Ok(json::quantity(count.saturating_add_signed(self.settings.nonce_offset)))
     }
 
-    pub(super) fn balance(&self) -> Answer {
+    fn balance(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
         self.account(address, id).map(|account| json::big(account.balance))
     }
 
-    pub(super) fn code(&self) -> Answer {
+    fn code(&self) -> Answer {
         let address = self.params.address(0, "address")?;
         let id = self.params.block(1)?;
         self.check_state(id)?;
@@ -139,7 +191,7 @@ impl Ask<'_> {
     }
 
     /// The sender is recovered before the lock is taken.
-    pub(super) fn send_raw_transaction(&self, forgets: bool) -> Answer {
+    fn send_raw_transaction(&self, forgets: bool) -> Answer {
         let shared = &self.endpoint.shared;
         let raw = self.params.bytes(0, "raw")?;
         let refuse = |rejection| self.settings.dialect.rejection(&rejection);
@@ -158,7 +210,7 @@ impl Ask<'_> {
         Ok(json::hash(tx.hash))
     }
 
-    pub(super) fn transaction(&self) -> Answer {
+    fn transaction(&self) -> Answer {
         let hash = self.params.hash(0, "hash")?;
         let found = self.found(&hash);
         Ok(found.map_or(Value::Null, |found| json::found(&found)))
@@ -176,7 +228,7 @@ impl Ask<'_> {
         found.filter(|found| !lacks(found))
     }
 
-    pub(super) fn receipt(&self) -> Answer {
+    fn receipt(&self) -> Answer {
         let hash = self.params.hash(0, "hash")?;
         match self.found(&hash) {
             Some(Found::Mined(block, index)) => Ok(json::receipt(&block, index)),
@@ -184,7 +236,7 @@ impl Ask<'_> {
         }
     }
 
-    pub(super) fn block_receipts(&self) -> Answer {
+    fn block_receipts(&self) -> Answer {
         let id = self.params.block(0)?;
         let head = seen!(self, view => view.head());
         let untruths = self.settings.untruths;
@@ -196,7 +248,7 @@ impl Ask<'_> {
         Ok(json::receipts(&block, has))
     }
 
-    pub(super) fn fee_history(&self) -> Answer {
+    fn fee_history(&self) -> Answer {
         let count = self.params.number(0, "blockCount")?.unwrap_or(1);
         let newest = self.params.block(1)?;
         let percentiles: Option<Vec<f64>> = self
@@ -225,26 +277,26 @@ impl Ask<'_> {
         Ok(answer)
     }
 
-    pub(super) fn gas_price(&self) -> Value {
+    fn gas_price(&self) -> Value {
         let chain = self.endpoint.shared.chain();
         let base_fee = self.endpoint.view(&chain, self.settings).next_base_fee().unwrap_or(0);
         let price = u128::from(base_fee) + chain.config().suggested_tip_wei;
         json::quantity(self.settings.untruths.price(price))
     }
 
-    pub(super) fn tip(&self) -> Value {
+    fn tip(&self) -> Value {
         let tip = self.endpoint.shared.chain().config().suggested_tip_wei;
         json::quantity(self.settings.untruths.price(tip))
     }
 
-    pub(super) fn estimate_gas(&self) -> Answer {
+    fn estimate_gas(&self) -> Answer {
         let (call, id) = (self.params.call()?, self.params.block(1)?);
         let gas = seen!(self, view => view.call(&call, id));
         let gas = gas.map(|gas| self.settings.untruths.estimate.unwrap_or(gas));
         gas.map(json::quantity).map_err(|refused| self.settings.dialect.call_refused(&refused))
     }
 
-    pub(super) fn call(&self) -> Answer {
+    fn call(&self) -> Answer {
         let (call, id) = (self.params.call()?, self.params.block(1)?);
         let known = seen!(self, view => view.number(id).is_some());
         if !known {
@@ -252,5 +304,34 @@ impl Ask<'_> {
         }
         let ran = seen!(self, view => view.call(&call, id));
         ran.map(|_| json!("0x")).map_err(|refused| self.settings.dialect.call_refused(&refused))
+    }
+
+    fn pool_status(&self) -> Value {
+        let (pending, queued) = seen!(self, view => view.pool().counts());
+        json!({ "pending": json::quantity(pending as u64), "queued": json::quantity(queued as u64) })
+    }
+
+    fn pool_content(&self) -> Value {
+        let (mut pending, mut queued) = (Map::new(), Map::new());
+        seen!(self, view => {
+            let senders: Vec<Address> = view.pool().senders().collect();
+            for sender in senders {
+                let (now, later) = view.pooled(sender);
+                for (list, map) in [(now, &mut pending), (later, &mut queued)] {
+                    if !list.is_empty() {
+                        map.insert(sender.to_string(), json::pooled(&list));
+                    }
+                }
+            }
+        });
+        json!({ "pending": pending, "queued": queued })
+    }
+
+    fn pool_content_from(&self) -> Answer {
+        let sender = self.params.address(0, "address")?;
+        Ok(seen!(self, view => {
+            let (now, later) = view.pooled(sender);
+            json!({ "pending": json::pooled(&now), "queued": json::pooled(&later) })
+        }))
     }
 }

@@ -23,7 +23,6 @@ pub(super) const HANG_MAX: Duration = Duration::from_secs(600);
 #[derive(Clone, Copy)]
 pub(super) struct CloseConnection;
 
-/// One call of a request.
 #[derive(Deserialize)]
 pub(super) struct Request {
     #[serde(default)]
@@ -35,17 +34,15 @@ pub(super) struct Request {
 
 /// The reply to an HTTP request.
 pub(super) enum Reply {
-    /// This is the answer.
     Json(Value),
     /// No answer: close.
     Close,
-    /// No answer, and no end of it either.
+    /// No answer, and the connection stays open.
     Hang,
     /// An HTTP status instead.
     Status(u16, Option<u64>),
 }
 
-/// Answers the body of a POST.
 pub(super) async fn post(endpoint: Arc<Endpoint>, body: Bytes) -> Response<Body> {
     match reply_to(&endpoint, &body).await {
         Reply::Json(answer) => json_response(&answer),

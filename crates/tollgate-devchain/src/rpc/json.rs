@@ -23,7 +23,6 @@ pub(super) fn big(number: U256) -> Value {
     Value::String(format!("{number:#x}"))
 }
 
-/// A hash in lower case.
 pub(super) fn hash(hash: B256) -> Value {
     Value::String(hash.to_string())
 }
@@ -140,7 +139,6 @@ pub(super) fn transaction(tx: &Tx, place: Option<(&Block, usize)>) -> Value {
     Value::Object(map)
 }
 
-/// A transaction wherever it was found.
 pub(super) fn found(found: &Found) -> Value {
     match found {
         Found::Mined(block, index) => transaction(&block.txs[*index], Some((block, *index))),
@@ -148,7 +146,6 @@ pub(super) fn found(found: &Found) -> Value {
     }
 }
 
-/// One receipt of a block.
 pub(super) fn receipt(block: &Block, index: usize) -> Value {
     receipt_with(block, index, &no_bloom())
 }
@@ -180,7 +177,6 @@ fn receipt_with(block: &Block, index: usize, bloom: &str) -> Value {
     })
 }
 
-/// A sender's pooled transactions by nonce.
 pub(super) fn pooled(list: &[&Pooled]) -> Value {
     let entries =
         list.iter().map(|pooled| (pooled.tx.nonce().to_string(), transaction(&pooled.tx, None)));

@@ -10,7 +10,6 @@ use crate::chain::{BlockId, Call};
 use crate::dialect::Dialect;
 use crate::error::RpcError;
 
-/// The parameters of one call.
 #[derive(Clone, Copy)]
 pub(super) struct Params<'a> {
     values: &'a [Value],

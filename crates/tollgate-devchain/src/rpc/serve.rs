@@ -26,7 +26,6 @@ use super::{http, pages, ws};
 /// Open connections, at most; further ones wait.
 const CONNECTIONS_MAX: usize = 1_024;
 
-/// The largest body of a request.
 const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// The pause before the port is tried again.

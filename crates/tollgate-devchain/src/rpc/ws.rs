@@ -20,14 +20,12 @@ use crate::error::RpcError;
 /// Subscriptions of one connection, at most.
 const SUBSCRIPTIONS_MAX: usize = 100;
 
-/// The events of a connection.
 enum Event {
     Message(Option<Result<Message, axum::Error>>),
     Head(Result<Arc<Block>, RecvError>),
     HangUp,
 }
 
-/// Serves a connection until either side closes it.
 pub(super) async fn serve(mut socket: WebSocket, endpoint: Arc<Endpoint>) {
     let mut heads = endpoint.shared.heads.subscribe();
     let mut port_state = endpoint.port_state.subscribe();

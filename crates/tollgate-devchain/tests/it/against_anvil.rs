@@ -52,8 +52,7 @@ async fn answers_have_the_shape_of_anvils() {
     let program = anvil().expect("anvil is there: scripts/setup anvil installs it");
     let home = tempfile::tempdir().unwrap();
     let (mut child, anvil) = start_anvil(&program, home.path()).await;
-    let devchain = start().await;
-    let ours = devchain.url();
+    let (_devchain, ours) = start().await;
 
     let sent = raw(0, 0, |_| {});
     let hash = send_over(&ours, &sent).await;

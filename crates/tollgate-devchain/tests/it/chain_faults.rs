@@ -7,8 +7,7 @@ use crate::support::{NOBODY, account, error, gwei, number, plain, raw, result, s
 
 #[tokio::test]
 async fn blocks_can_be_mined_many_at_once_and_at_a_given_time() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let hashes = result(&url, "devchain_mine", json!([3])).await;
     assert_eq!(hashes.as_array().unwrap().len(), 3);
     let timed = json!({ "blocks": 1, "timestamp": 2_000_000_000 });
@@ -20,8 +19,7 @@ async fn blocks_can_be_mined_many_at_once_and_at_a_given_time() {
 
 #[tokio::test]
 async fn a_reorg_takes_receipts_away_and_gives_them_back_elsewhere() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let hash = send_over(&url, &raw(0, 0, |_| {})).await.to_string();
     devchain.mine(2);
     let receipt = || async { result(&url, "eth_getTransactionReceipt", json!([hash])).await };
@@ -46,8 +44,7 @@ async fn a_reorg_takes_receipts_away_and_gives_them_back_elsewhere() {
 
 #[tokio::test]
 async fn reorg_beyond_finality_needs_an_explicit_parameter() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     devchain.mine(70);
     let finalized = result(&url, "eth_getBlockByNumber", json!(["finalized", false])).await;
     assert_eq!(number(&finalized["number"]), 6);
@@ -65,8 +62,7 @@ async fn reorg_beyond_finality_needs_an_explicit_parameter() {
 
 #[tokio::test]
 async fn transactions_can_be_thrown_out_of_the_pool() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let hash = send_over(&url, &raw(0, 0, |_| {})).await;
     send_over(&url, &raw(1, 0, |_| {})).await;
     assert_eq!(result(&url, "devchain_dropTx", json!([hash])).await, json!(true));
@@ -79,8 +75,7 @@ async fn transactions_can_be_thrown_out_of_the_pool() {
 
 #[tokio::test]
 async fn foreign_transaction_consumes_a_nonce() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let sender = account(0).address;
     let ours = send_over(&url, &raw(0, 0, |_| {})).await;
     let foreign = result(&url, "devchain_foreignTx", json!([sender])).await;
@@ -108,8 +103,7 @@ async fn foreign_transaction_consumes_a_nonce() {
 
 #[tokio::test]
 async fn balances_base_fees_and_pool_limits_can_be_set() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let sender = account(0).address;
     result(&url, "devchain_setBalance", json!([sender, "0x10"])).await;
     assert_eq!(result(&url, "eth_getBalance", json!([sender, "latest"])).await, json!("0x10"));
@@ -135,7 +129,7 @@ async fn balances_base_fees_and_pool_limits_can_be_set() {
 
 #[tokio::test]
 async fn dev_accounts_are_listed() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let accounts = result(&devchain.url(), "devchain_accounts", json!([])).await;
     assert_eq!(accounts[0]["address"], json!(account(0).address.to_string()));
     assert_eq!(accounts[0]["privateKey"], json!(account(0).private_key.to_string()));

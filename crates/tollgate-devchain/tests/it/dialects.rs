@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use tollgate_devchain::chain::{CallRefused, Rejection, Tx};
-use tollgate_devchain::{DevChain, DevChainOptions, Dialect};
+use tollgate_devchain::{DevChainOptions, Dialect};
 
 use crate::mempool::rejected;
-use crate::support::{error, plain, raw, send, send_over};
+use crate::support::{error, plain, raw, send, send_over, start_with};
 
 /// geth, Nethermind, Besu, Erigon, Reth.
 type Row = [(i64, &'static str); 5];
@@ -176,8 +176,7 @@ fn a_revert_carries_its_reason_in_each_clients_way() {
 #[tokio::test]
 async fn endpoint_uses_its_configured_dialect() {
     let options = DevChainOptions { dialect: Dialect::Besu, ..DevChainOptions::default() };
-    let devchain = DevChain::start(options).await.unwrap();
-    let url = devchain.url();
+    let (_devchain, url) = start_with(options).await;
     send_over(&url, &raw(0, 0, |_| {})).await;
     let again = json!([plain(0, 0).raw.to_string()]);
     let said = |dialect: Value| {

@@ -18,8 +18,7 @@ const CHAIN_ID: &str = r#"{"jsonrpc":"2.0","id":1,"method":"eth_chainId"}"#;
 
 #[tokio::test]
 async fn answers_to_one_method_can_be_slow() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     result(&url, "devchain_delay", json!(["eth_blockNumber", 80])).await;
     let started = Instant::now();
     result(&url, "eth_blockNumber", json!([])).await;
@@ -31,8 +30,7 @@ async fn answers_to_one_method_can_be_slow() {
 
 #[tokio::test]
 async fn an_answer_can_be_lost_after_the_transaction_was_taken() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let lose = |how: &'static str| {
         let params = json!({ "method": "eth_sendRawTransaction", "how": how, "times": 1 });
         result(&url, "devchain_loseAnswer", params)
@@ -60,8 +58,7 @@ async fn an_answer_can_be_lost_after_the_transaction_was_taken() {
 
 #[tokio::test]
 async fn a_connection_can_close_before_anything_is_taken() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     result(&url, "devchain_closeConnection", json!(["eth_sendRawTransaction", 1])).await;
     assert!(post(&url, &send_body(&plain(0, 0).raw)).await.is_err());
     send_over(&url, &raw(0, 0, |_| {})).await;
@@ -69,8 +66,7 @@ async fn a_connection_can_close_before_anything_is_taken() {
 
 #[tokio::test]
 async fn a_gateway_can_answer_in_the_nodes_place() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     for (status, kind) in [(500, "application/json"), (502, "text/html"), (503, "text/html")] {
         result(&url, "devchain_httpError", json!(["*", status, 1])).await;
         let answer = post(&url, CHAIN_ID).await.unwrap();
@@ -89,8 +85,7 @@ async fn a_gateway_can_answer_in_the_nodes_place() {
 
 #[tokio::test]
 async fn any_error_can_replace_the_answer() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let odd = json!(["eth_*", -32603, "header not found", 2]);
     result(&url, "devchain_rpcError", odd).await;
     for _ in 0..2 {
@@ -102,8 +97,7 @@ async fn any_error_can_replace_the_answer() {
 
 #[tokio::test]
 async fn a_rate_limit_holds_for_each_second() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     result(&url, "devchain_rateLimit", json!([2])).await;
     let limited = until("too many", || async {
         Some(post(&url, CHAIN_ID).await.unwrap()).filter(|answer| answer.status == 429)
@@ -117,8 +111,7 @@ async fn a_rate_limit_holds_for_each_second() {
 
 #[tokio::test]
 async fn connections_can_be_refused_for_a_while() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     result(&url, "devchain_refuseConnections", json!([500])).await;
     // Who is still in the queue of the closing port is reset; who comes later is refused.
     let refused = || async {
@@ -135,8 +128,7 @@ async fn connections_can_be_refused_for_a_while() {
 
 #[tokio::test]
 async fn a_lagging_endpoint_answers_from_blocks_ago() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let sender = account(0).address;
     let hash = send_over(&url, &raw(0, 0, |_| {})).await;
     devchain.mine(3);
@@ -160,8 +152,7 @@ async fn a_lagging_endpoint_answers_from_blocks_ago() {
 
 #[tokio::test]
 async fn endpoint_can_report_false_nonces() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let count = || async {
         let params = json!([account(0).address, "pending"]);
         number(&result(&url, "eth_getTransactionCount", params).await)
@@ -175,8 +166,7 @@ async fn endpoint_can_report_false_nonces() {
 
 #[tokio::test]
 async fn a_transaction_can_be_taken_and_then_forgotten() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     result(&url, "devchain_forgetNext", json!([1])).await;
     let hash = send_over(&url, &raw(0, 0, |_| {})).await;
     assert_eq!(result(&url, "eth_getTransactionByHash", json!([hash])).await, Value::Null);
@@ -187,8 +177,7 @@ async fn a_transaction_can_be_taken_and_then_forgotten() {
 
 #[tokio::test]
 async fn features_can_be_missing_in_each_clients_words() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     for (feature, method) in [
         ("blockReceipts", "eth_getBlockReceipts"),
         ("feeHistory", "eth_feeHistory"),
@@ -211,8 +200,7 @@ async fn features_can_be_missing_in_each_clients_words() {
 
 #[tokio::test]
 async fn an_endpoint_can_say_that_it_syncs_and_be_cleared_of_all_faults() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     result(&url, "devchain_setSyncing", json!([true])).await;
     assert!(result(&url, "eth_syncing", json!([])).await["highestBlock"].is_string());
     result(&url, "devchain_setLag", json!([9])).await;
@@ -226,8 +214,7 @@ async fn an_endpoint_can_say_that_it_syncs_and_be_cleared_of_all_faults() {
 
 #[tokio::test]
 async fn a_fault_within_a_batch_stops_what_comes_after_it() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let call = |id: u64, raw: &dyn ToString| {
         let params = [raw.to_string()];
         json!({ "id": id, "method": "eth_sendRawTransaction", "params": params })
@@ -248,7 +235,7 @@ async fn a_fault_within_a_batch_stops_what_comes_after_it() {
 #[tokio::test]
 async fn open_connections_can_be_cut() {
     use tokio::io::AsyncReadExt;
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let host = devchain.url().strip_prefix("http://").unwrap().to_owned();
     let mut idle = tokio::net::TcpStream::connect(host).await.unwrap();
     // A call on another connection shows that the idle one has been taken by then.

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-mod accounts;
 mod against_anvil;
 mod base_fee;
 mod blocks;
@@ -12,7 +11,6 @@ mod documented;
 mod endpoint_faults;
 mod mempool;
 mod methods;
-mod pages;
 mod past;
 mod planned_faults;
 mod properties;

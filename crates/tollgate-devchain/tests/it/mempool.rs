@@ -147,6 +147,7 @@ fn eviction_follows_from_the_seed() {
 
 /// A rejection and a transaction that gets it, on a default chain where account 1 has mined one.
 pub(crate) fn rejected() -> Vec<(Rejection, Chain, Bytes)> {
+    use Rejection::*;
     let fresh = || {
         let mut chain = chain(|_| {});
         mine_all(&mut chain, &[plain(1, 0)]);
@@ -185,82 +186,70 @@ pub(crate) fn rejected() -> Vec<(Rejection, Chain, Bytes)> {
     let mut high_s = raw(0, 0, |_| {}).to_vec();
     let last = high_s.len() - 32;
     high_s[last] |= 0x80;
-    let with_limits = |change: &dyn Fn(&mut tollgate_devchain::chain::PoolLimits)| {
+    let limited = |change: &dyn Fn(&mut tollgate_devchain::chain::PoolLimits)| {
         with(&|chain| change(&mut chain.pool_mut(0).limits))
     };
     vec![
-        (Rejection::Undecodable, fresh(), Bytes::from_static(&[2, 0xc1])),
-        (Rejection::TypeNotSupported(3), fresh(), Bytes::from_static(&[3, 0xc0])),
-        (Rejection::TypeNotSupported(4), fresh(), Bytes::from_static(&[4, 0xc0])),
-        (Rejection::BadSignature, fresh(), high_s.into()),
-        (Rejection::Unprotected, fresh(), legacy(None)),
-        (Rejection::WrongChainId { have: 5, want: CHAIN_ID }, fresh(), legacy(Some(5))),
+        (Undecodable, fresh(), Bytes::from_static(&[2, 0xc1])),
+        (TypeNotSupported(3), fresh(), Bytes::from_static(&[3, 0xc0])),
+        (TypeNotSupported(4), fresh(), Bytes::from_static(&[4, 0xc0])),
+        (BadSignature, fresh(), high_s.into()),
+        (Unprotected, fresh(), legacy(None)),
+        (WrongChainId { have: 5, want: CHAIN_ID }, fresh(), legacy(Some(5))),
         (
-            Rejection::Oversized { size: raw(0, 0, |_| {}).len(), limit: 100 },
-            with_limits(&|limits| limits.tx_bytes = 100),
+            Oversized { size: raw(0, 0, |_| {}).len(), limit: 100 },
+            limited(&|limits| limits.tx_bytes = 100),
             raw(0, 0, |_| {}),
         ),
         (
-            Rejection::GasAboveBlock { gas: 60_000_001, limit: 60_000_000 },
+            GasAboveBlock { gas: 60_000_001, limit: 60_000_000 },
             fresh(),
             raw(0, 0, |tx| tx.gas_limit = 60_000_001),
         ),
         (
-            Rejection::TipAboveFeeCap { tip: gwei(101), fee_cap: gwei(100) },
+            TipAboveFeeCap { tip: gwei(101), fee_cap: gwei(100) },
             fresh(),
             raw(0, 0, |tx| tx.max_priority_fee_per_gas = gwei(101)),
         ),
         (
-            Rejection::IntrinsicGas { gas: 20_999, need: 21_000 },
+            IntrinsicGas { gas: 20_999, need: 21_000 },
             fresh(),
             raw(0, 0, |tx| tx.gas_limit = 20_999),
         ),
+        (FloorGas { gas: 24_000, need: 25_000 }, fresh(), raw(0, 0, |tx| data(tx, 24_000))),
         (
-            Rejection::FloorGas { gas: 24_000, need: 25_000 },
-            fresh(),
-            raw(0, 0, |tx| data(tx, 24_000)),
-        ),
-        (
-            Rejection::FeeAboveCap {
+            FeeAboveCap {
                 fee_wei: U256::from(21_000) * U256::from(gwei(100_000)),
                 cap_wei: U256::from(10_u64.pow(18)),
             },
             fresh(),
             raw(0, 0, |tx| tx.max_fee_per_gas = gwei(100_000)),
         ),
+        (TipTooLow { tip: 0, min: 1 }, fresh(), raw(0, 0, |tx| tx.max_priority_fee_per_gas = 0)),
         (
-            Rejection::TipTooLow { tip: 0, min: 1 },
-            fresh(),
-            raw(0, 0, |tx| tx.max_priority_fee_per_gas = 0),
-        ),
-        (
-            Rejection::BelowBaseFee { fee_cap: 9, base_fee: 765_701_563 },
-            with_limits(&|limits| limits.refuse_below_base_fee = true),
+            BelowBaseFee { fee_cap: 9, base_fee: 765_701_563 },
+            limited(&|limits| limits.refuse_below_base_fee = true),
             raw(0, 0, |tx| (tx.max_fee_per_gas, tx.max_priority_fee_per_gas) = (9, 9)),
         ),
-        (Rejection::NonceTooLow { next: 1, nonce: 0 }, fresh(), raw(1, 0, |_| {})),
+        (NonceTooLow { next: 1, nonce: 0 }, fresh(), raw(1, 0, |_| {})),
         (
-            Rejection::NonceTooHigh { next: 1, nonce: 9 },
-            with_limits(&|limits| limits.nonce_gap = Some(2)),
+            NonceTooHigh { next: 1, nonce: 9 },
+            limited(&|limits| limits.nonce_gap = Some(2)),
             raw(1, 9, |_| {}),
         ),
-        (Rejection::NonceMax, fresh(), raw(0, u64::MAX, |_| {})),
+        (NonceMax, fresh(), raw(0, u64::MAX, |_| {})),
         (
-            Rejection::InsufficientFunds { balance: U256::from(7), queued: U256::ZERO, cost },
+            InsufficientFunds { balance: U256::from(7), queued: U256::ZERO, cost },
             poor,
             raw(0, 0, |_| {}),
         ),
-        (Rejection::AlreadyKnown(held.hash), holding.clone(), held.raw.clone()),
+        (AlreadyKnown(held.hash), holding.clone(), held.raw.clone()),
+        (ReplacementUnderpriced(Tx::decode(cheaper.clone()).unwrap().hash), holding, cheaper),
+        (Underpriced, full.clone(), raw(0, 0, |tx| tx.max_priority_fee_per_gas = 1)),
+        (PoolFull, full, raw(0, 8, |tx| tx.max_priority_fee_per_gas = gwei(2))),
         (
-            Rejection::ReplacementUnderpriced(Tx::decode(cheaper.clone()).unwrap().hash),
-            holding,
-            cheaper,
-        ),
-        (Rejection::Underpriced, full.clone(), raw(0, 0, |tx| tx.max_priority_fee_per_gas = 1)),
-        (Rejection::PoolFull, full, raw(0, 8, |tx| tx.max_priority_fee_per_gas = gwei(2))),
-        (
-            Rejection::SenderLimit { sender: account(0).address, pooled: 0 },
-            with_limits(&|limits| limits.per_sender = 0),
+            SenderLimit { sender: account(0).address, pooled: 0 },
+            limited(&|limits| limits.per_sender = 0),
             raw(0, 0, |_| {}),
         ),
     ]

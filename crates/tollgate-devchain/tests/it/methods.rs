@@ -3,16 +3,16 @@
 use alloy_primitives::{TxKind, U256};
 use serde_json::{Value, json};
 use tollgate_devchain::chain::BaseFee;
-use tollgate_devchain::{DevChain, DevChainOptions};
+use tollgate_devchain::{DevChainOptions, dev_account, dev_accounts, sign};
 
 use crate::support::{
-    NOBODY, account, ask, error, gwei, number, plain, post, raw, result, send_over, start,
+    NOBODY, account, ask, error, gwei, number, plain, post, post_with, raw, result, send_over,
+    start, start_with, until,
 };
 
 #[tokio::test]
 async fn a_transaction_goes_from_the_pool_into_a_block_with_a_receipt() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let hash = send_over(&url, &raw(0, 0, |_| {})).await.to_string();
 
     let pooled = result(&url, "eth_getTransactionByHash", json!([hash])).await;
@@ -43,8 +43,7 @@ async fn a_transaction_goes_from_the_pool_into_a_block_with_a_receipt() {
 
 #[tokio::test]
 async fn simple_methods_are_answered() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     assert_eq!(number(&result(&url, "eth_chainId", json!([])).await), 31_337);
     assert_eq!(result(&url, "net_version", json!([])).await, json!("31337"));
     let version = result(&url, "web3_clientVersion", json!([])).await;
@@ -67,8 +66,7 @@ async fn simple_methods_are_answered() {
 
 #[tokio::test]
 async fn estimates_and_calls_report_reverts() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let call = json!([{ "from": account(0).address, "to": NOBODY, "data": "0x01" }, "latest"]);
     assert_eq!(number(&result(&url, "eth_estimateGas", call.clone()).await), 21_040);
     assert_eq!(result(&url, "eth_call", call.clone()).await, json!("0x"));
@@ -90,8 +88,7 @@ async fn estimates_and_calls_report_reverts() {
 
 #[tokio::test]
 async fn fee_history_has_one_more_base_fee_than_blocks_and_rewards_by_percentile() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     for (from, tip) in [(0, 1), (1, 2), (2, 3)] {
         send_over(&url, &raw(from, 0, |tx| tx.max_priority_fee_per_gas = gwei(tip))).await;
     }
@@ -112,8 +109,7 @@ async fn fee_history_has_one_more_base_fee_than_blocks_and_rewards_by_percentile
 async fn a_chain_without_a_base_fee_has_no_fee_history() {
     let mut options = DevChainOptions::default();
     options.chain.base_fee = BaseFee::Absent;
-    let devchain = DevChain::start(options).await.unwrap();
-    let url = devchain.url();
+    let (_devchain, url) = start_with(options).await;
     let block = result(&url, "eth_getBlockByNumber", json!(["latest", false])).await;
     assert!(block.get("baseFeePerGas").is_none());
     assert_eq!(error(&url, "eth_feeHistory", json!([1, "latest", []])).await.0, -32601);
@@ -124,8 +120,7 @@ async fn a_chain_without_a_base_fee_has_no_fee_history() {
 
 #[tokio::test]
 async fn pool_content_can_be_read() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     send_over(&url, &raw(0, 0, |_| {})).await;
     let gapped = send_over(&url, &raw(0, 7, |_| {})).await;
     let status = result(&url, "txpool_status", json!([])).await;
@@ -141,8 +136,7 @@ async fn pool_content_can_be_read() {
 
 #[tokio::test]
 async fn a_batch_is_answered_in_order_each_call_for_itself() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let sends: Vec<Value> = (0..100)
         .map(|nonce| {
             let raw = plain(0, nonce).raw.to_string();
@@ -163,7 +157,7 @@ async fn a_batch_is_answered_in_order_each_call_for_itself() {
 
 #[tokio::test]
 async fn malformed_request_gets_an_error() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     for (body, code) in [("{", -32700), ("[]", -32600), ("7", -32600), ("{\"id\":1}", -32600)] {
         let answer = post(&devchain.url(), body).await.unwrap();
         assert_eq!(answer.json()["error"]["code"], json!(code), "{body}");
@@ -175,8 +169,7 @@ async fn malformed_request_gets_an_error() {
 
 #[tokio::test]
 async fn a_creation_shows_its_address_and_a_failed_call_its_status() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     result(&url, "devchain_setBehaviour", json!({ "address": NOBODY, "behaviour": "outOfGas" }))
         .await;
     let failed = send_over(&url, &raw(0, 0, |tx| tx.gas_limit = 40_000)).await;
@@ -201,32 +194,56 @@ async fn a_creation_shows_its_address_and_a_failed_call_its_status() {
 
 #[tokio::test]
 async fn blocks_come_by_themselves_at_an_interval_until_mining_is_paused() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     result(&url, "devchain_setBlockInterval", json!([5])).await;
     let head = || async { number(&result(&url, "eth_blockNumber", json!([])).await) };
-    crate::support::until("three blocks", || async { (head().await >= 3).then_some(()) }).await;
+    until("three blocks", || async { (head().await >= 3).then_some(()) }).await;
     result(&url, "devchain_pauseMining", json!([])).await;
     // One may be on its way; then there is no further one in the time of many.
-    let paused_at = crate::support::until("stillness", || async {
+    let paused_at = until("stillness", || async {
         let before = head().await;
         tokio::time::sleep(std::time::Duration::from_millis(60)).await;
         (head().await == before).then_some(before)
     })
     .await;
     result(&url, "devchain_resumeMining", json!([])).await;
-    crate::support::until("one more", || async { (head().await > paused_at).then_some(()) }).await;
+    until("one more", || async { (head().await > paused_at).then_some(()) }).await;
     result(&url, "devchain_setBlockInterval", json!([null])).await;
 }
 
 #[tokio::test]
 async fn dropped_chain_releases_its_port() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     result(&url, "eth_chainId", json!([])).await;
     drop(devchain);
-    crate::support::until("the port closes", || async {
-        post(&url, "{}").await.is_err().then_some(())
-    })
-    .await;
+    until("the port closes", || async { post(&url, "{}").await.is_err().then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn page_of_another_site_can_not_use_the_chain() {
+    let (chain, _) = start().await;
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "devchain_mine", "params": [] });
+    let body = body.to_string();
+    for headers in [
+        // What a fetch without a preflight sends.
+        "Host: 127.0.0.1\r\nOrigin: https://evil.example\r\nContent-Type: text/plain\r\n",
+        // A name that was pointed at this machine.
+        "Host: evil.example\r\nOrigin: http://evil.example\r\n",
+        "Host: evil.example\r\n",
+    ] {
+        let answer = post_with(&chain.url(), headers, &body).await.unwrap();
+        assert_eq!(answer.status, 403, "{headers}: {answer:?}");
+    }
+    assert_eq!(chain.snapshot().head().number(), 0, "nothing was mined");
+    assert_eq!(post(&chain.url(), &body).await.unwrap().status, 200);
+}
+
+#[test]
+fn every_dev_address_belongs_to_its_key() {
+    assert_eq!(dev_accounts().len(), 20);
+    for account in dev_accounts() {
+        assert_eq!(sign::address_of(&account.private_key), Ok(account.address));
+        assert_eq!(dev_account(account.address), Some(account));
+    }
+    assert_eq!(dev_account(NOBODY), None);
 }

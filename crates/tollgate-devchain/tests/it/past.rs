@@ -8,8 +8,8 @@ use crate::support::{account, error, gwei, number, raw, result, send_over, start
 
 #[tokio::test]
 async fn a_count_can_be_asked_at_any_block_by_number_tag_and_hash() {
-    let devchain = start().await;
-    let (url, sender) = (devchain.url(), account(0).address);
+    let (devchain, url) = start().await;
+    let sender = account(0).address;
     for nonce in 0..3 {
         send_over(&url, &raw(0, nonce, |_| {})).await;
         devchain.mine(1);
@@ -37,8 +37,8 @@ async fn a_count_can_be_asked_at_any_block_by_number_tag_and_hash() {
 
 #[tokio::test]
 async fn a_node_without_an_archive_has_old_blocks_and_no_old_states() {
-    let devchain = start().await;
-    let (url, sender) = (devchain.url(), account(0).address);
+    let (devchain, url) = start().await;
+    let sender = account(0).address;
     send_over(&url, &raw(0, 0, |_| {})).await;
     devchain.mine(10);
     result(&url, "devchain_setStates", json!([3])).await;
@@ -69,8 +69,8 @@ async fn a_node_without_an_archive_has_old_blocks_and_no_old_states() {
 
 #[tokio::test]
 async fn account_without_funds_is_refused_until_funded() {
-    let devchain = start().await;
-    let (url, sender) = (devchain.url(), account(0).address);
+    let (devchain, url) = start().await;
+    let sender = account(0).address;
     let set = async |wei: u128| {
         result(&url, "devchain_setBalance", json!([sender, wei.to_string()])).await;
     };
@@ -94,8 +94,7 @@ async fn account_without_funds_is_refused_until_funded() {
 
 #[tokio::test]
 async fn underpriced_transaction_waits_until_replaced_at_a_higher_fee() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (devchain, url) = start().await;
     let (cheap, behind) = (raw(0, 0, |_| {}), raw(0, 1, |tx| tx.max_fee_per_gas = gwei(900)));
     let cheap = send_over(&url, &cheap).await.to_string();
     let behind = send_over(&url, &behind).await.to_string();

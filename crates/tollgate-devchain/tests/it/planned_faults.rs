@@ -85,8 +85,7 @@ fn a_rate_limit_counts_within_a_second() {
 
 #[tokio::test]
 async fn a_plan_strikes_at_a_running_endpoint_until_it_is_cleared() {
-    let devchain = start().await;
-    let url = devchain.url();
+    let (_devchain, url) = start().await;
     let plan = json!({
         "seed": 4,
         "calls": [{ "method": "eth_chainId", "probability": 0.5, "fault": { "kind": "close" } }],

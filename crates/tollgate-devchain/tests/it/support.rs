@@ -84,8 +84,15 @@ pub(crate) fn assert_linked(chain: &Chain) {
     }
 }
 
-pub(crate) async fn start() -> RunningDevChain {
-    DevChain::start(DevChainOptions::default()).await.unwrap()
+/// A running chain, and the URL of its first endpoint.
+pub(crate) async fn start() -> (RunningDevChain, String) {
+    start_with(DevChainOptions::default()).await
+}
+
+pub(crate) async fn start_with(options: DevChainOptions) -> (RunningDevChain, String) {
+    let devchain = DevChain::start(options).await.unwrap();
+    let url = devchain.url();
+    (devchain, url)
 }
 
 /// An HTTP response.

@@ -8,8 +8,9 @@ use tollgate_devchain::{LocalAnswer, LocalChain, RunningDevChain, RunningView, V
 
 use crate::support::{account, ask, chain, number, post, raw, result, send_over, start};
 
+/// A chain with its honest endpoint, and a second endpoint.
 async fn two() -> (RunningDevChain, RunningView) {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let second = devchain.second_view(ViewOptions::default()).await.unwrap();
     (devchain, second)
 }

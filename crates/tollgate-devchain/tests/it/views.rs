@@ -8,7 +8,7 @@ use tollgate_devchain::{Dialect, RunningDevChain, RunningView, ViewOptions};
 use crate::support::{account, error, number, plain, raw, result, send_over, start, until};
 
 async fn pair(options: ViewOptions) -> (RunningDevChain, RunningView) {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     // The first endpoint keeps to itself what it is sent.
     devchain.view().call("devchain_setGossip", &json!([null])).unwrap();
     let second = devchain.second_view(options).await.unwrap();
@@ -51,7 +51,7 @@ async fn gossip_arrives_late() {
 
 #[tokio::test]
 async fn gossip_is_immediate_by_default() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let second = devchain.second_view(ViewOptions::default()).await.unwrap();
     let there = send_over(&second.url(), &raw(0, 0, |_| {})).await;
     let back = send_over(&devchain.url(), &raw(1, 0, |_| {})).await;

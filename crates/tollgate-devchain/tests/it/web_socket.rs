@@ -52,7 +52,7 @@ impl Socket {
 
 #[tokio::test]
 async fn new_heads_arrive_in_order_and_again_after_a_reorg() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     let id = socket.subscribe().await;
     let hash = devchain.mine(3).hash.to_string();
@@ -77,7 +77,7 @@ async fn new_heads_arrive_in_order_and_again_after_a_reorg() {
 
 #[tokio::test]
 async fn lagging_endpoint_announces_older_heads() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     result(&devchain.url(), "devchain_setLag", json!([2])).await;
     socket.subscribe().await;
@@ -88,7 +88,7 @@ async fn lagging_endpoint_announces_older_heads() {
 
 #[tokio::test]
 async fn subscriptions_can_stop_while_calls_are_answered() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let mut socket = Socket::open(&devchain.ws_url()).await;
     socket.subscribe().await;
     result(&devchain.url(), "devchain_muteHeads", json!([true])).await;
@@ -102,7 +102,7 @@ async fn subscriptions_can_stop_while_calls_are_answered() {
 
 #[tokio::test]
 async fn faults_close_a_web_socket_where_http_would_get_a_status() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     for (method, params) in [
         ("devchain_httpError", json!(["eth_chainId", 503, 1])),
         ("devchain_closeConnection", json!(["eth_chainId", 1])),
@@ -131,7 +131,7 @@ async fn an_endpoint_without_web_sockets_says_not_found() {
 
 #[tokio::test]
 async fn silent_endpoint_answers_neither_subscriptions_nor_calls_and_announces_no_head() {
-    let devchain = start().await;
+    let (devchain, _) = start().await;
     let mut subscribed = Socket::open(&devchain.ws_url()).await;
     subscribed.subscribe().await;
     result(&devchain.url(), "devchain_goSilent", json!([])).await;

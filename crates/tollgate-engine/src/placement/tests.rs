@@ -122,7 +122,7 @@ async fn what_was_let_go_is_left_to_the_other_node_while_it_lives_and_for_the_gr
     *lock(&placement.nodes) = Arc::new(vec![node("me")]);
     assert!(!placement.is_left_to_another(account(1)), "nobody is there to take it");
     *lock(&placement.nodes) = both;
-    tokio::time::sleep(placement.manners.grace).await;
+    tokio::time::sleep(placement.timings.grace).await;
     assert!(!placement.is_left_to_another(account(1)), "it had its chance");
 }
 
@@ -133,10 +133,10 @@ async fn a_node_that_let_its_chance_pass_is_passed_over_for_a_while() {
     let of = (0..100).map(account).find(of_other).unwrap();
     assert!(!placement.adopts(of, Duration::ZERO));
     assert_eq!(placement.better_owner(of), Some(node("other").node));
-    assert!(placement.adopts(of, placement.manners.grace));
+    assert!(placement.adopts(of, placement.timings.grace));
     assert!(placement.adopts(of, Duration::ZERO), "at once from now on");
     assert_eq!(placement.better_owner(of), None);
-    tokio::time::sleep(placement.manners.unwilling_for + Duration::from_secs(1)).await;
+    tokio::time::sleep(placement.timings.unwilling_for + Duration::from_secs(1)).await;
     assert_eq!(placement.better_owner(of), Some(node("other").node));
 }
 

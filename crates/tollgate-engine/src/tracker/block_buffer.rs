@@ -11,7 +11,7 @@ pub(super) const AHEAD_MAX: u64 = 8;
 /// Delivered blocks by number and hash; bounded (I13).
 pub(super) struct BlockBuffer {
     blocks: BTreeMap<(u64, B256), Block>,
-    /// How many blocks to fetch at once.
+    /// Blocks to fetch at once.
     ahead: u64,
 }
 
@@ -47,7 +47,6 @@ impl BlockBuffer {
         }
     }
 
-    /// Whether any block of this number is kept.
     pub(super) fn has(&self, number: u64) -> bool {
         self.of(number).next().is_some()
     }

@@ -32,11 +32,10 @@ const PAUSE_MIN: Duration = Duration::from_millis(250);
 const PAUSE_BEFORE_ALERT_MAX: Duration = Duration::from_secs(4);
 /// The longest pause after that.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How soon an alert about the same receipt or block is repeated.
+/// The pause between two alerts about the same receipt or block.
 pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
 /// Replays of failed transactions at once.
 const REASONS_AT_ONCE: usize = 4;
-/// How long a failed transaction waits for its revert reason.
 const REASON_WITHIN: Duration = Duration::from_secs(5);
 /// A block below the view that no worker has asked about for this long is no longer checked.
 const OLDER_WANTED: Duration = Duration::from_secs(60);
@@ -47,7 +46,6 @@ pub(crate) struct ReaderSetup {
     pub(crate) attempts: AttemptIndex,
     pub(crate) workers: Arc<dyn WorkerNotifier>,
     pub(crate) alerts: Arc<dyn Alerts>,
-    /// How long a receipt or block may be unreadable before an alert.
     pub(crate) alert_after: Duration,
 }
 
@@ -105,7 +103,7 @@ struct OlderBlock {
 }
 
 /// One read.
-enum Job {
+enum ReadJob {
     Receipts(BlockRef, Vec<TxHash>),
     Older(u64, B256),
 }
@@ -129,12 +127,10 @@ impl ReceiptReader {
         true
     }
 
-    /// Whether any submitter of this node has an open attempt.
     pub(super) fn is_waited_for(&self) -> bool {
         !self.setup.attempts.is_empty()
     }
 
-    /// How long a receipt or block may be unreadable before an alert.
     pub(super) fn alert_after(&self) -> Duration {
         self.setup.alert_after
     }
@@ -218,7 +214,7 @@ impl ReceiptReader {
 
     /// The next read that is due: those with the fewest tries first, then the oldest block; all receipts
     /// of a block at once.
-    fn take_due(&self, view: &ChainView) -> Option<Job> {
+    fn take_due(&self, view: &ChainView) -> Option<ReadJob> {
         let now = Instant::now();
         let mut pending = lock(&self.pending);
         pending.retain(|hash, one| one.retry.in_flight || self.is_wanted(*hash, one, view));
@@ -231,7 +227,7 @@ impl ReceiptReader {
                 one.retry.in_flight = true;
                 *hash
             });
-            return Some(Job::Receipts(block, hashes.collect()));
+            return Some(ReadJob::Receipts(block, hashes.collect()));
         }
         drop(pending);
         let mut older = lock(&self.older);
@@ -239,10 +235,10 @@ impl ReceiptReader {
         let due = older.iter_mut().filter(|(_, one)| one.retry.is_due(now));
         let ((number, hash), first) = due.min_by_key(|(at, one)| (one.retry.tries, **at))?;
         first.retry.in_flight = true;
-        Some(Job::Older(*number, *hash))
+        Some(ReadJob::Older(*number, *hash))
     }
 
-    /// Whether its submitter is still served here, and its block is still canonical.
+    /// True while its submitter is served here and its block is canonical.
     fn is_wanted(&self, hash: TxHash, pending: &PendingReceipt, view: &ChainView) -> bool {
         let BlockRef { number, hash: block, .. } = pending.block;
         !self.setup.attempts.find(&[hash]).is_empty()
@@ -259,15 +255,15 @@ impl ReceiptReader {
     /// Does one read; returns failed transactions whose reasons are still to be read.
     async fn run_job(
         &self,
-        job: Job,
+        job: ReadJob,
         view: &ValueSender<ChainView>,
     ) -> Vec<(Submitter, TxReceipt)> {
         match job {
-            Job::Receipts(block, of) => {
+            ReadJob::Receipts(block, of) => {
                 let read = self.setup.chain.receipts(&block, &of).await;
                 self.note_receipts(block, &of, read)
             }
-            Job::Older(number, hash) => {
+            ReadJob::Older(number, hash) => {
                 let answer = self.setup.chain.block(BlockTag::Number(number)).await;
                 // A missing answer proves nothing.
                 let there = answer.ok().flatten().map(|block| block.at.hash);

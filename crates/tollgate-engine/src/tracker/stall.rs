@@ -18,7 +18,7 @@ pub(super) struct Stall {
     head_checked: Option<Instant>,
 }
 
-/// How often the announced head is asked for while the view does not move.
+/// The pause between two requests of the announced head while the view does not move.
 const HEAD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Stall {
@@ -35,7 +35,6 @@ impl Stall {
         *self = Self::default();
     }
 
-    /// Whether an alert is due.
     pub(super) fn is_alert_due(&self, now: Instant, after: Duration) -> bool {
         is_past(self.since, now, after)
             && self.alerted.is_none_or(|at| now.saturating_duration_since(at) >= ALERT_REPEAT)
@@ -46,7 +45,6 @@ impl Stall {
         self.alerted = Some(now);
     }
 
-    /// Whether to ask for the announced head now.
     pub(super) fn is_head_check_due(&mut self, now: Instant) -> bool {
         let is_recent = |at: Instant| now.saturating_duration_since(at) < HEAD_CHECK_INTERVAL;
         if self.head_checked.is_some_and(is_recent) {

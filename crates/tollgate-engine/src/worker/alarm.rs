@@ -7,12 +7,12 @@ use std::time::Duration;
 use tollgate_model::port::{Alert, AlertKind, Alerts};
 use tollgate_model::{Nonce, Submitter, Timestamp, TxId};
 
-/// How soon the same alert is raised again.
 const REPEAT: Duration = Duration::from_secs(600);
-/// Alerts that are remembered as raised (I13); then all are forgotten.
-const REMEMBERED_MAX: usize = 1_000;
+/// Alerts that are remembered as raised (I13). More than that within [`REPEAT`] are about more open
+/// transactions than an account usually has; then the older half is forgotten and may be raised again.
+const REMEMBERED_MAX: usize = 50_000;
 
-/// What an alert is about: a transaction in a slot, a slot, or the submitter.
+/// The subject of an alert: a transaction in a slot, a slot, or the submitter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub(super) struct AlertSubject {
     pub(super) tx_id: Option<TxId>,
@@ -60,10 +60,67 @@ impl Alarm {
             return;
         }
         if self.raised.len() >= REMEMBERED_MAX {
-            self.raised.clear();
+            self.forget_older(now);
         }
         self.raised.insert(key, now);
         let (submitter, AlertSubject { tx_id, nonce }) = (self.submitter, about);
         self.alerts.raise(&Alert { kind, submitter, tx_id, nonce, detail: detail.to_owned() });
+    }
+
+    /// Forgets alerts that may be raised again anyway, and the older half if there are none.
+    fn forget_older(&mut self, now: Timestamp) {
+        self.raised.retain(|_, at| now.since(*at) < REPEAT);
+        if self.raised.len() >= REMEMBERED_MAX {
+            let mut times: Vec<Timestamp> = self.raised.values().copied().collect();
+            let middle = times.len() / 2;
+            let (_, median, _) = times.select_nth_unstable(middle);
+            let median = *median;
+            self.raised.retain(|_, at| *at > median);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use tollgate_model::{Address, ChainId};
+
+    #[derive(Default)]
+    struct Raised(Mutex<Vec<Nonce>>);
+
+    impl Alerts for Raised {
+        fn raise(&self, alert: &Alert) {
+            self.0.lock().unwrap().extend(alert.nonce);
+        }
+    }
+
+    #[test]
+    fn alerts_about_thousands_of_slots_are_raised_once_each_until_they_are_repeated() {
+        let raised = Arc::new(Raised::default());
+        let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
+        let mut alarm = Alarm::new(raised.clone(), submitter);
+        let mut raise_all = |now| {
+            for nonce in (0..5_000).map(|nonce| Nonce::new(nonce).unwrap()) {
+                alarm.raise(AlertKind::Stuck, AlertSubject::nonce(nonce), "", now);
+            }
+            raised.0.lock().unwrap().len()
+        };
+        let now = Timestamp::EPOCH;
+        assert_eq!([raise_all(now), raise_all(now)], [5_000, 5_000]);
+        assert_eq!(raise_all(now.after(REPEAT)), 10_000);
+    }
+
+    #[test]
+    fn memory_of_raised_alerts_is_bounded() {
+        let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
+        let mut alarm = Alarm::new(Arc::new(Raised::default()), submitter);
+        for n in 0..2 * REMEMBERED_MAX as u64 {
+            let now = Timestamp::EPOCH.after(Duration::from_micros(n));
+            let subject = AlertSubject::nonce(Nonce::new(n).unwrap());
+            alarm.raise(AlertKind::Stuck, subject, "", now);
+            assert!(alarm.raised.len() <= REMEMBERED_MAX, "I13");
+        }
     }
 }

@@ -26,10 +26,9 @@ pub(super) use actions::{ActionOrigin, carry_out_action, send_attempt};
 pub(super) use attempts::{ceiling, sign_bump};
 use stuck_policy::StuckQuestions;
 
-/// Where the answer to a command goes.
 pub(crate) type Reply<T, E = ActError> = oneshot::Sender<Result<T, E>>;
 
-/// What a worker is asked to do.
+/// A command for a worker.
 pub(crate) enum Command {
     Act {
         tx_id: TxId,
@@ -64,7 +63,7 @@ pub(crate) enum Command {
         reply: Reply<CursorMove>,
     },
     Reservation(ReservationCommand),
-    /// What the submitter's open transactions may cost; `None` if they can't be priced now.
+    /// Sums the costs of the submitter's open transactions; `None` if they can't be priced now.
     OpenCosts {
         reply: Reply<Option<OpenCosts>>,
     },
@@ -88,7 +87,7 @@ impl Command {
     }
 }
 
-/// Why nothing was done: the worker can't go on, or what was asked for is not possible.
+/// The reason why nothing was done: the worker can't go on, or the command is not possible.
 pub(super) enum ActionFailure<E = ActError> {
     Stop(Stop),
     Refused(E),
@@ -127,7 +126,6 @@ impl Commands {
         Self { questions: StuckQuestions::from(now) }
     }
 
-    /// Whether a policy is being asked.
     pub(super) const fn is_policy_asked(&self) -> bool {
         self.questions.is_open()
     }

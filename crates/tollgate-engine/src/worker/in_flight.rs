@@ -3,24 +3,23 @@
 
 use std::time::Duration;
 
-use tollgate_model::answer::AnswerClass;
+use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
 use tollgate_model::hindrance::Hindrance;
 use tollgate_model::port::{
-    Attempt, AttemptKind, Evidence, Fees, NewAttempt, OpenTx, RowVersion, TxReceipt, TxRecord,
-    TxUpdate,
+    Attempt, AttemptKind, Evidence, Fees, NewAttempt, OpenTx, RowVersion, Slot, TxReceipt,
+    TxRecord, TxUpdate,
 };
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{Patience, ResubmitRules, hold, renews_patience};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
-    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxHash, TxId, TxState, U256,
+    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxEvent, TxHash, TxId, TxState, U256,
 };
 use tracing::error;
 
-use super::state::QueuedTx;
 use super::upkeep::{Lookup, SlotKnowledge};
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
@@ -32,7 +31,6 @@ pub(super) struct SentAttempt {
     pub(super) signed: NewAttempt,
     /// When it was made durable.
     pub(super) signed_at: Timestamp,
-    /// How often it was sent.
     sends: usize,
     /// How often it was refused as too high by every endpoint; `None` if anything else was answered to
     /// any send of it, or may have been: then a pool may hold it.
@@ -68,7 +66,7 @@ impl SentAttempt {
 pub(super) struct InFlightTx {
     pub(super) tx_id: TxId,
     pub(super) nonce: Nonce,
-    pub(super) seen: RowVersion,
+    pub(super) row: RowVersion,
     pub(super) intent: Intent,
     pub(super) accepted_at: Timestamp,
     /// First to last: whichever is mined is recognised (I5).
@@ -85,15 +83,17 @@ pub(super) struct InFlightTx {
     pub(super) holds: Holds,
 }
 
-/// Why it waits although nodes answer, as far as that is found out and written down.
+/// The reasons for which a transaction waits although nodes answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Holds {
-    /// Why no block can take its newest attempt.
+    /// The reason why no block can take its newest attempt.
     hindrance: Option<Hindrance>,
-    /// What hindered it is gone, and it was not sent since.
-    pub(super) hindrance_is_over: bool,
-    /// The hold that the stored error tells of.
-    pub(super) shown: Option<StuckReason>,
+    /// The hindrance has ended, and the transaction was not sent since.
+    hindrance_is_over: bool,
+    /// The hindrance, or the hold that is shown, has ended, and no node has answered since.
+    cause_has_ended: bool,
+    /// The hold that the stored error names.
+    shown: Option<StuckReason>,
 }
 
 impl Holds {
@@ -101,9 +101,41 @@ impl Holds {
         self.hindrance
     }
 
+    pub(super) const fn hindrance_is_over(&self) -> bool {
+        self.hindrance_is_over
+    }
+
+    pub(super) const fn shown(&self) -> Option<StuckReason> {
+        self.shown
+    }
+
+    /// Notes the result of an examination of the head.
     pub(super) fn set_hindrance(&mut self, found: Option<Hindrance>) {
-        self.hindrance_is_over |= self.hindrance.is_some() && found.is_none();
+        let was_hindered = self.hindrance.is_some();
+        self.hindrance_is_over |= was_hindered && found.is_none();
+        self.cause_has_ended =
+            found.is_none() && (self.cause_has_ended || was_hindered || self.shown.is_some());
         self.hindrance = found;
+    }
+}
+
+/// The meaning of one answer to a send beyond its class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct AnswerNotes {
+    pub(super) is_first: bool,
+    /// Ends a hold that nodes had named.
+    pub(super) ends_hold: bool,
+    /// It shows that what kept the transaction waiting has ended
+    /// ([`tollgate_model::answer::AnsweredTx::is_news`]).
+    pub(super) is_news: bool,
+}
+
+impl AnswerNotes {
+    /// Adds what a later answer of the same transaction means.
+    pub(super) fn add(&mut self, later: Self) {
+        self.is_first |= later.is_first;
+        self.ends_hold |= later.ends_hold;
+        self.is_news |= later.is_news;
     }
 }
 
@@ -114,7 +146,7 @@ pub(super) struct Sending {
     sent_at: Timestamp,
     /// When it is to be sent again whatever the pauses say.
     due_at: Option<Timestamp>,
-    /// How often it was to be sent again since then because a node seemed to lack it.
+    /// Resends since then because a node seemed to lack it.
     pub(super) gap_resends: u32,
     /// The store has the patience.
     is_stored: bool,
@@ -188,7 +220,7 @@ impl Sending {
         (self.patience, self.gap_resends) = (Patience::from(now), 0);
     }
 
-    /// It is sent now. A send that is no try keeps the time of the last one.
+    /// Notes a send. A send that is no try keeps the time of the last one.
     const fn note_send(&mut self, now: Timestamp, is_try: bool) {
         if is_try {
             self.sent_at = now;
@@ -197,7 +229,7 @@ impl Sending {
     }
 }
 
-/// What the nodes answered to sends.
+/// The nodes' answers to sends.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answers {
     last: Option<AnswerClass>,
@@ -233,11 +265,6 @@ impl Answers {
         self.last
     }
 
-    pub(super) const fn has_newest(&self) -> bool {
-        self.has_newest
-    }
-
-    /// How many answers were received.
     pub(super) const fn count(&self) -> u64 {
         self.count
     }
@@ -248,14 +275,14 @@ impl Answers {
     }
 }
 
-/// What a policy or an operator decided about it.
+/// Decisions of policies and operators about a transaction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Decisions {
     /// When a policy was last asked.
     pub(super) asked_at: Option<Timestamp>,
     /// When something was last done by a policy or an operator.
     pub(super) acted_at: Option<Timestamp>,
-    /// What was last written down of a decision to do nothing: the same is not written twice.
+    /// The detail of the last recorded decision to do nothing: the same is not recorded twice.
     pub(super) noted: Option<String>,
 }
 
@@ -270,11 +297,11 @@ impl InFlightTx {
     ) -> Self {
         let sending = Sending::taken_over(&tx, rules, now);
         let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
-        let holds = Holds { shown: shown_by(record.seen.state), ..Holds::default() };
+        let holds = Holds { shown: shown_by(record.row.state), ..Holds::default() };
         Self {
             tx_id: record.tx_id,
             nonce,
-            seen: record.seen,
+            row: record.row,
             intent,
             accepted_at: record.created_at,
             attempts: attempts.into_iter().map(SentAttempt::stored).collect(),
@@ -292,19 +319,18 @@ impl InFlightTx {
 
     /// A transaction that was just given a slot.
     pub(super) fn allocated(
-        queued: QueuedTx,
-        seen: RowVersion,
-        nonce: Nonce,
-        attempt: NewAttempt,
+        (tx_id, row): (TxId, RowVersion),
+        (intent, accepted_at): (Intent, Timestamp),
+        slot: Slot,
         now: Timestamp,
     ) -> Self {
         Self {
-            tx_id: queued.tx_id,
-            nonce,
-            seen,
-            intent: queued.intent,
-            accepted_at: queued.accepted_at,
-            attempts: vec![SentAttempt::new(attempt, now)],
+            tx_id,
+            nonce: slot.nonce,
+            row,
+            intent,
+            accepted_at,
+            attempts: vec![SentAttempt::new(slot.attempt, now)],
             mined: None,
             forked: false,
             sending: Sending::from(now),
@@ -326,12 +352,16 @@ impl InFlightTx {
 
     /// A change of it was committed.
     pub(super) fn note_applied(&mut self, update: &TxUpdate, now: Timestamp) {
-        self.seen = update.applied();
+        self.row = update.applied();
         if let Some(patience) = update.patience {
             self.sending.set_patience(patience);
             self.sending.is_stored = true;
-        } else if update.event().is_some_and(|it| renews_patience(update.seen.state, it)) {
+        } else if update.event().is_some_and(|it| renews_patience(update.row.state, it)) {
             self.sending.renew(now);
+        }
+        if matches!(update.event(), Some(TxEvent::GaveUp(_))) {
+            // What ended before it was STUCK is not why it is.
+            self.holds.cause_has_ended = false;
         }
         match &update.evidence {
             Evidence::Keep => {}
@@ -354,11 +384,55 @@ impl InFlightTx {
     }
 
     /// Takes notice of the endpoints' common answer to one of its attempts.
-    pub(super) fn note_answer(&mut self, raw: &Bytes, class: AnswerClass, doubted: bool) {
+    pub(super) fn note_answer(
+        &mut self,
+        raw: &Bytes,
+        class: AnswerClass,
+        doubted: bool,
+    ) -> AnswerNotes {
+        let is_taken = action_for(class) == AnswerAction::Track;
+        let ends_hold = is_taken && self.refused_for().is_some();
+        let is_first = self.attempts.len() > 1 && !self.answers.has_newest;
+        let is_news = is_taken
+            && self.holds.hindrance.is_none()
+            && (class == AnswerClass::Accepted || ends_hold || self.holds.cause_has_ended);
+        self.holds.cause_has_ended = false;
         self.answers.note(class, doubted);
         if let Some(attempt) = self.attempts.iter_mut().find(|it| it.signed.raw == *raw) {
             attempt.note_answer(class, doubted);
         }
+        AnswerNotes { is_first, ends_hold, is_news }
+    }
+
+    /// The result of a lookup by its hashes is known; `has_no_receipt` if every question was answered and none
+    /// of the attempts has one.
+    pub(super) const fn note_lookup(&mut self, has_no_receipt: bool, now: Timestamp) {
+        self.lookup = Lookup::done(now);
+        self.answers.no_receipts |= has_no_receipt;
+    }
+
+    pub(super) const fn note_policy_asked(&mut self, now: Timestamp) {
+        self.decisions.asked_at = Some(now);
+    }
+
+    /// A policy or an operator has acted on it: patience starts anew.
+    pub(super) fn note_acted(&mut self, now: Timestamp) {
+        self.sending.renew(now);
+        (self.decisions.acted_at, self.decisions.noted) = (Some(now), None);
+    }
+
+    /// A decision to do nothing was written down with this detail.
+    pub(super) fn note_decision(&mut self, detail: String) {
+        self.decisions.noted = Some(detail);
+    }
+
+    pub(super) const fn set_diagnosis(&mut self, found: Diagnosis) {
+        self.diagnosis = Some(found);
+    }
+
+    /// The stored error names the hold as it is now.
+    pub(super) fn note_hold_shown(&mut self) {
+        self.holds.shown = self.hold();
     }
 
     pub(super) fn newest(&self) -> Option<&SentAttempt> {
@@ -382,20 +456,18 @@ impl InFlightTx {
         self.attempts.iter().rev().map(|attempt| attempt.signed.kind).find(closes)
     }
 
-    /// What its attempts offer, and what came of that.
+    /// The offers of its attempts.
     pub(super) fn offers(&self) -> impl Iterator<Item = Offer> {
         self.attempts.iter().map(SentAttempt::offer)
     }
 
-    /// What its dearest attempt offers.
     pub(super) fn dearest(&self) -> Option<Fees> {
         dearest(self.attempts.iter().map(|attempt| attempt.signed.fees))
     }
 
-    /// What may be done to it.
     pub(super) fn subject(&self, has_key: bool) -> Subject {
         Subject {
-            state: self.seen.state,
+            state: self.row.state,
             has_key,
             signed_by_caller: self.intent.signed.is_some(),
             payload_may_change: self.intent.replaceable,
@@ -403,7 +475,7 @@ impl InFlightTx {
         }
     }
 
-    /// It was taken over, and has not been looked for yet: nothing is decided about it before that.
+    /// True after a takeover until it was looked for: nothing is decided about it before that.
     pub(super) const fn awaits_lookup(&self) -> bool {
         self.sending.is_taken_over && !self.lookup.is_done() && self.mined.is_none()
     }
@@ -411,38 +483,37 @@ impl InFlightTx {
     /// Nobody knows whether a node has it.
     pub(super) fn in_grey_zone(&self) -> bool {
         let grey = [Allocated::UnknownSubmitResult, Allocated::InsufficientFunds];
-        grey.map(TxState::Allocated).contains(&self.seen.state)
+        grey.map(TxState::Allocated).contains(&self.row.state)
     }
 
     /// Cheaply: whether the rule for rejected slots has anything to say about it.
     pub(super) fn may_be_rejected(&self) -> bool {
         let rejects = self.answers.last.is_some_and(AnswerClass::may_lead_to_rejection);
-        let marked = self.seen.state == TxState::Stuck(StuckReason::Rejected);
+        let marked = self.row.state == TxState::Stuck(StuckReason::Rejected);
         self.mined.is_none() && self.closing().is_none() && (rejects || marked)
     }
 
-    /// Why it waits although nodes answer: for something that may come by itself.
+    /// The reason why it waits although nodes answer. It may end without an action of ours.
     pub(super) fn hold(&self) -> Option<StuckReason> {
         self.refused_for().or(self.holds.hindrance.map(Hindrance::reason))
     }
 
     /// The same, by the nodes' answers alone: a node that accepts it ends such a hold.
     pub(super) fn refused_for(&self) -> Option<StuckReason> {
-        hold(self.seen.state, self.answers.last)
+        hold(self.row.state, self.answers.last)
     }
 
-    /// What is asked about where a node lacks a lower nonce.
+    /// Its slot in the line, for the rule about a missing lower nonce.
     pub(super) const fn line_slot(&self) -> LineSlot {
         let (last_answer, gap_resends) = (self.answers.last, self.sending.gap_resends);
         LineSlot { nonce: self.nonce, last_answer, gap_resends }
     }
 
-    /// What reconciliation is asked about.
     pub(super) fn open_slot(&self, block: BlockStanding, now: Timestamp) -> OpenSlot {
         let since = self.slot.unproven_since();
         OpenSlot {
             nonce: self.nonce,
-            state: self.seen.state,
+            state: self.row.state,
             search: self.slot.result(),
             block,
             unproven_for: since.map_or(Duration::ZERO, |since| now.since(since)),

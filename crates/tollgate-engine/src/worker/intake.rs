@@ -13,9 +13,10 @@ use std::collections::{HashMap, HashSet};
 
 use tokio::sync::oneshot;
 use tollgate_model::expiry::is_expired;
+use tollgate_model::nonce::SlotToFill;
 use tollgate_model::port::{
-    BatchLimits, Checkpoint, CreateAnswer, NewAttempt, Payload, Section, SectionOutcome,
-    StoreError, TxRecord, UpdateAnswer,
+    BatchLimits, Checkpoint, CreateAnswer, NewAttempt, Payload, RowVersion, Section,
+    SectionOutcome, StoreError, TxRecord, UpdateAnswer,
 };
 use tollgate_model::{Intent, Nonce, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
@@ -31,9 +32,9 @@ use refused::Flaw;
 use screening::Screened;
 pub(super) use screening::{FundsLedger, Quotes, judge_replacement};
 use signing::{Unfilled, Unsigned};
-pub(super) use slots::next_slots;
+pub(super) use slots::slots_for_placeholders;
 
-/// How often a batch that was overtaken is put together anew.
+/// Tries to commit a batch that another writer overtakes.
 const TRIES_MAX: u32 = 4;
 
 /// A prepared intent on its way into the store.
@@ -81,13 +82,13 @@ pub(super) struct Intake {
     section_max: Option<usize>,
 }
 
-/// How a try at accepting ended.
+/// The end of a try to accept.
 enum Accepted {
     Done,
     /// A part is durable or answered, or was too much for one section: go on with these, and with what
     /// waits.
     More(Vec<CreateJob>),
-    /// It was overtaken: these are still new.
+    /// Another writer was first: these are still new.
     Again(Vec<CreateJob>),
 }
 
@@ -195,7 +196,7 @@ impl Intake {
         if wanted == 0 {
             return Ok(Accepted::Done);
         }
-        let slots = match next_slots(session, wanted).await {
+        let slots = match slots::next_slots(session, wanted).await {
             Ok(slots) => slots,
             Err(Stop::Restart(why)) => {
                 refuse(creates, &Unserved::Unavailable(why).into());
@@ -239,6 +240,42 @@ impl Intake {
                 Err(stop)
             }
         }
+    }
+
+    /// Opens these slots for placeholders, whatever waits and whether or not the submitter accepts work. What
+    /// is not taken now is tried again when the holes are looked at next.
+    pub(super) async fn fill_holes(
+        &mut self,
+        session: &mut Session,
+        slots: &[SlotToFill],
+        creates: Vec<CreateJob>,
+    ) -> Result<(), Stop> {
+        let Screened { passed: creates, undecided } = self.funds.screen(session, creates).await;
+        refuse(undecided, &Unserved::Busy.into());
+        if creates.is_empty() {
+            return Ok(());
+        }
+        session.reached(Checkpoint::SlotsChosen).await;
+        let filled = match signing::sign_slots(session, slots, &[], &creates).await {
+            Ok(filled) => filled,
+            Err(Unfilled::Unpriced(why)) => {
+                refuse(creates, &why.into());
+                return Ok(());
+            }
+            Err(Unfilled::Unsigned(unsigned)) => {
+                refuse(unsigned.refuse(0, creates), &Unserved::Busy.into());
+                return Ok(());
+            }
+        };
+        session.reached(Checkpoint::AttemptsSigned).await;
+        let mut section = slots::section(session, &[], &creates, filled)?;
+        section.fills_holes = true;
+        match self.commit(session, section, Vec::new(), creates).await? {
+            Accepted::Done => {}
+            Accepted::More(left) | Accepted::Again(left) => refuse(left, &Unserved::Busy.into()),
+        }
+        self.section_max = None;
+        Ok(())
     }
 
     /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked. What
@@ -338,9 +375,10 @@ impl Intake {
         let (now, mut opened) = (session.now(), Vec::new());
         for (update, queued) in section.updates.into_iter().zip(queued) {
             session.state.queue_mut().remove(queued.tx_id);
-            let seen = update.applied();
+            let row = (queued.tx_id, update.applied());
             if let Some(slot) = update.slot {
-                opened.push(InFlightTx::allocated(queued, seen, slot.nonce, slot.attempt, now));
+                let accepted = (queued.intent, queued.accepted_at);
+                opened.push(InFlightTx::allocated(row, accepted, slot, now));
             }
         }
         for ((tx, intent), answer) in section.creates.into_iter().zip(intents).zip(answers) {
@@ -348,13 +386,12 @@ impl Intake {
                 continue;
             }
             self.funds.deduct(tx.tx_id);
-            let queued = QueuedTx::created(&tx, intent, at);
+            let row = (tx.tx_id, RowVersion { state: tx.initial_state(), version: 1 });
             match tx.slot {
                 Some(slot) => {
-                    let seen = queued.seen;
-                    opened.push(InFlightTx::allocated(queued, seen, slot.nonce, slot.attempt, now));
+                    opened.push(InFlightTx::allocated(row, (intent, at), slot, now));
                 }
-                None => session.state.queue_mut().push(queued),
+                None => session.state.queue_mut().push(QueuedTx::new(row, intent, at)),
             }
         }
         opened.sort_by_key(|tx| tx.nonce);

@@ -22,7 +22,7 @@ use crate::context::Context;
 pub(super) use refusals::{Refusals, Unwritten};
 pub(super) use unknown_commit::{UnknownCommit, answer_unknown};
 
-/// How one worker writes.
+/// One worker's writes.
 pub(super) struct Journal {
     context: Arc<Context>,
     lease: Lease,
@@ -35,7 +35,7 @@ impl Journal {
         Self { context, lease, refusals, unknown: None }
     }
 
-    /// What outlives the lease: the refused changes, and the commit that must be resolved first.
+    /// Ends the session; returns the refused changes, and the commit that must be resolved first.
     pub(super) fn leave(self) -> (Refusals, Option<UnknownCommit>) {
         (self.refusals, self.unknown)
     }
@@ -118,7 +118,6 @@ impl Journal {
         self.unknown.insert(UnknownCommit { lease: self.lease, tx_ids: tx_ids.collect() })
     }
 
-    /// What became of the commit is known.
     pub(super) fn note_resolved(&mut self) {
         self.unknown = None;
     }
@@ -126,7 +125,7 @@ impl Journal {
     /// Lets what waits pass transactions with a change that the store refused before a restart.
     pub(super) fn set_aside_refused(&self, state: &mut SubmitterState, now: Timestamp) {
         for (tx_id, version, until) in self.refusals.standing(now) {
-            if state.seen(tx_id).is_some_and(|seen| seen.version == version) {
+            if state.row(tx_id).is_some_and(|row| row.version == version) {
                 state.queue_mut().set_aside(tx_id, until);
             }
         }
@@ -168,7 +167,7 @@ impl Journal {
                 error!(%submitter, %tx_id, why, "STUCK refused by the store");
             }
         }
-        let version = state.seen(tx_id).unwrap_or(refused.seen).version;
+        let version = state.row(tx_id).unwrap_or(refused.row).version;
         self.note_refused(state, (tx_id, event, version), why);
         Ok(())
     }
@@ -184,7 +183,7 @@ impl Journal {
             return Err(Stop::restart(format!("{} was changed by another writer", update.tx_id)));
         }
         let (tx_id, to, event) = (update.tx_id, update.to(), update.event_name());
-        debug!(%tx_id, from = %update.seen.state, to = %to, event, "transaction state changed");
+        debug!(%tx_id, from = %update.row.state, to = %to, event, "transaction state changed");
         let index = &self.context.attempts;
         if to.is_final() {
             info!(%tx_id, state = %to, "transaction final");
@@ -200,24 +199,24 @@ impl Journal {
                 index.insert(attempt.tx_hash, self.lease.submitter);
             }
         } else if let Some(queued) = state.queue_mut().get_mut(tx_id) {
-            queued.seen = update.applied();
+            queued.row = update.applied();
         }
         Ok(())
     }
 }
 
-/// What renews patience overwrites what is stored of it; what is not stored costs no write.
+/// Stores a renewed patience with the change that renews it, if patience is stored at all.
 fn renew_stored_patience(state: &SubmitterState, section: &mut Section, now: Timestamp) {
     for update in &mut section.updates {
         let is_stored = state.tx(update.tx_id).is_some_and(|tx| tx.sending.is_stored());
-        let renews = update.event().is_some_and(|it| renews_patience(update.seen.state, it));
+        let renews = update.event().is_some_and(|it| renews_patience(update.row.state, it));
         if is_stored && renews {
             update.patience = Some(Patience::from(now));
         }
     }
 }
 
-/// What is left to try of a section that was refused.
+/// The parts of a refused section that are tried next.
 enum Halves {
     Two(Box<(Section, Section)>),
     /// A single change is to blame.
@@ -248,11 +247,11 @@ fn halves(mut section: Section) -> Halves {
 
 /// The change that marks a transaction STUCK because another change of it can't be written.
 fn unwritable(tx: &InFlightTx, detail: &str) -> Option<TxUpdate> {
-    if matches!(tx.seen.state, TxState::Stuck(_)) {
+    if matches!(tx.row.state, TxState::Stuck(_)) {
         return None;
     }
     let gave_up = TxEvent::GaveUp(StuckReason::Unwritable);
-    let mut update = TxUpdate::moved(tx.tx_id, tx.seen, gave_up).ok()?;
+    let mut update = TxUpdate::moved(tx.tx_id, tx.row, gave_up).ok()?;
     update.last_error = Some(Text::lossy(detail));
     update.detail = Some(Text::lossy(detail));
     Some(update)

@@ -19,7 +19,7 @@ pub(super) struct OwnershipTransfer {
 }
 
 impl OwnershipTransfer {
-    /// Whether the time has come. Asked between two rounds: no batch is in flight then.
+    /// True if the lease is to be released now. Asked between two rounds: no batch is in flight then.
     pub(super) fn is_due(&mut self, session: &Session, is_quiet: bool) -> bool {
         let (placement, submitter) = (&session.context.placement, session.submitter);
         let Some(better) = placement.better_owner(submitter) else {

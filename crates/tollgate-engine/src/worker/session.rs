@@ -2,14 +2,18 @@
 //! sender. Decides nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use tollgate_model::nonce::{Mode, SubmitterStatus, doubts, without_lag};
+use tollgate_model::nonce::{
+    FirstCounts, Mode, SubmitterStatus, doubts, first_counts, without_lag,
+};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
-    AlertKind, Checkpoint, Lease, Section, StatusChange, SubmitterRecord, TxUpdate,
+    AlertKind, Checkpoint, Lease, Page, Section, StatusChange, StoreError, SubmitterRecord,
+    TxUpdate,
 };
-use tollgate_model::{Submitter, Text, Timestamp, TxEvent, TxId};
-use tracing::warn;
+use tollgate_model::{Allocated, Nonce, Submitter, Text, Timestamp, TxEvent, TxId, TxState};
+use tracing::{info, warn};
 
 use super::agenda::Agenda;
 use super::alarm::{Alarm, AlertSubject};
@@ -22,6 +26,16 @@ use crate::errors::Unserved;
 use crate::mailbox::Mailbox;
 use crate::sender::{SendJob, Sender};
 
+/// How soon the transaction behind a disputed count is searched for again.
+const COUNT_PROOF_PAUSE: Duration = Duration::from_secs(5);
+
+/// The search for the transaction that shows which of two disputed counts is right.
+struct CountProof {
+    /// The highest count whose last transaction two endpoints have shown.
+    proven: Nonce,
+    searched_at: Option<Timestamp>,
+}
+
 pub(super) struct Session {
     pub(super) context: Arc<Context>,
     pub(super) submitter: Submitter,
@@ -32,6 +46,7 @@ pub(super) struct Session {
     pub(super) mailbox: Mailbox,
     alarm: Alarm,
     sender: Sender,
+    count_proof: CountProof,
 }
 
 impl Session {
@@ -53,6 +68,7 @@ impl Session {
             sender: Sender::start(&context, mailbox.clone()),
             mailbox,
             alarm: retained.alarm,
+            count_proof: CountProof { proven: Nonce::MIN, searched_at: None },
             context,
         }
     }
@@ -64,7 +80,7 @@ impl Session {
         if !matches!(stop, Stop::Restart(_)) {
             self.context.keeper.forget(self.lease);
         }
-        if matches!(stop, Stop::Done)
+        if matches!(stop, Stop::Done | Stop::Idle)
             && let Err(error) = self.context.keeper.release(self.lease).await
         {
             warn!(submitter = %self.submitter, %error, "lease not released; it expires");
@@ -91,7 +107,6 @@ impl Session {
         self.context.placement.serves(self.submitter)
     }
 
-    /// Whether every send has had its answer.
     pub(super) fn is_sender_idle(&self) -> bool {
         self.sender.is_idle()
     }
@@ -103,6 +118,15 @@ impl Session {
     /// An empty section under this lease.
     pub(super) const fn section(&self) -> Section {
         Section::new(self.lease)
+    }
+
+    /// The outcome of a write of nonces that no transaction has, which is a fenced commit of its own. If it is
+    /// unknown, it is resolved before the worker reads these nonces again.
+    pub(super) fn written<T>(&mut self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        if matches!(outcome, Err(StoreError::CommitUnknown(_))) {
+            self.journal.note_unknown(std::iter::empty());
+        }
+        outcome
     }
 
     /// Writes a section without creates ([`Journal::apply`]).
@@ -159,7 +183,7 @@ impl Session {
 
     /// The account's counts; remembered for the nonces that are given out next. Counts that are too far
     /// ahead for one endpoint's word raise an alert and are not used (I16): they would move the cursor for
-    /// good.
+    /// good. The same holds for disputed counts of an account without slots.
     pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, Unserved> {
         // I3: it is as old as the question. What happened while the answer was awaited is not in it.
         let read_at = self.now();
@@ -169,12 +193,51 @@ impl Session {
             Mode::Strict => without_lag(cursor, self.open_slots(), counts),
             Mode::Pipelined => counts,
         };
+        let counts = self.settle_first_counts(counts).await?;
         if let Some(doubt) = doubts(cursor, &counts, self.context.options.nonces.window) {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
             return Err(Unserved::unavailable(doubt.to_string()));
         }
         self.state.set_counts(counts, read_at);
         Ok(counts)
+    }
+
+    /// The counts that an account without slots may begin with ([`first_counts`]).
+    async fn settle_first_counts(
+        &mut self,
+        counts: AccountCounts,
+    ) -> Result<AccountCounts, Unserved> {
+        let (cursor, window) = (self.state.cursor(), self.context.options.nonces.window);
+        loop {
+            let proven = self.count_proof.proven;
+            let (slot, why) = match first_counts(cursor, counts, proven, window) {
+                FirstCounts::Use(counts) => return Ok(counts),
+                FirstCounts::AskAgain => {
+                    let why = "only one endpoint has counted for an account without slots";
+                    return Err(Unserved::unavailable(why));
+                }
+                FirstCounts::Prove { slot, why } => (slot, why),
+            };
+            let now = self.now();
+            let is_recent = |at: Timestamp| now.since(at) < COUNT_PROOF_PAUSE;
+            let is_due = !self.count_proof.searched_at.is_some_and(is_recent);
+            if !is_due || !self.proves_count(slot, now).await {
+                self.alert(AlertKind::CountDoubted, AlertSubject::default(), &why.to_string());
+                return Err(Unserved::unavailable(why.to_string()));
+            }
+        }
+    }
+
+    /// Searches for the transaction in a slot. Returns whether two endpoints show it.
+    async fn proves_count(&mut self, slot: Nonce, now: Timestamp) -> bool {
+        self.count_proof.searched_at = Some(now);
+        let (of, lookback) = (self.submitter.address, self.context.options.lookback_blocks);
+        let found = self.context.chain.occupants(of, &[slot], lookback).await;
+        let is_shown = found.seen.iter().any(|seen| seen.nonce == slot);
+        if let Some(next) = slot.forward(1).ok().filter(|_| is_shown) {
+            self.count_proof.proven = next;
+        }
+        is_shown
     }
 
     pub(super) fn open_slots(&self) -> u32 {
@@ -184,5 +247,37 @@ impl Session {
 
 /// A move of a transaction in flight.
 pub(super) fn moved(tx: &InFlightTx, event: TxEvent) -> Result<TxUpdate, Stop> {
-    Ok(TxUpdate::moved(tx.tx_id, tx.seen, event)?)
+    Ok(TxUpdate::moved(tx.tx_id, tx.row, event)?)
+}
+
+/// Loads the open work that an earlier owner left. Every stored attempt is maybe sent (I5), so it is looked for on
+/// the chain by all its hashes and sent again with the same bytes. What was UNSENT goes to the grey zone, because
+/// the owner that could have said so is gone.
+pub(super) async fn load_open_work(session: &mut Session) -> Result<(), Stop> {
+    let (page, now) = (Page::new(Page::MAX)?, session.now());
+    let (mut after, mut found) = (None, 0);
+    loop {
+        let work = session.context.store.open_work(session.submitter, after, page).await?;
+        let Some(last) = work.last() else { break };
+        after = Some(last.record.tx_id);
+        found += work.len();
+        for tx in work {
+            session.state.load(tx, &session.context.options.resubmit, now);
+        }
+    }
+    let waits = session.context.store.waits(session.submitter).await?;
+    session.state.waits_mut().load(waits);
+    session.journal.set_aside_refused(&mut session.state, now);
+    for hash in session.state.in_flight().all_hashes() {
+        session.context.attempts.insert(hash, session.submitter);
+    }
+    info!(submitter = %session.submitter, found, "open work loaded");
+    doubt_unsent(session).await
+}
+
+async fn doubt_unsent(session: &mut Session) -> Result<(), Stop> {
+    let unsent = TxState::Allocated(Allocated::Unsent);
+    let unsent = session.state.in_flight().iter().filter(|tx| tx.row.state == unsent);
+    let updates = unsent.map(|tx| moved(tx, TxEvent::AnswerUnclear)).collect::<Result<_, _>>()?;
+    session.apply_all(updates).await.map(|_| ())
 }

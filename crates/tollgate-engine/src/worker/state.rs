@@ -112,9 +112,9 @@ impl SubmitterState {
     }
 
     /// State and version of an open transaction, with a slot or without.
-    pub(super) fn seen(&self, tx_id: TxId) -> Option<RowVersion> {
-        let queued = || self.queue.get(tx_id).map(|queued| queued.seen);
-        self.tx(tx_id).map(|tx| tx.seen).or_else(queued)
+    pub(super) fn row(&self, tx_id: TxId) -> Option<RowVersion> {
+        let queued = || self.queue.get(tx_id).map(|queued| queued.row);
+        self.tx(tx_id).map(|tx| tx.row).or_else(queued)
     }
 
     /// Adds an open transaction of the store.
@@ -122,7 +122,11 @@ impl SubmitterState {
         let intent = stored_intent(&tx.record);
         match tx.record.nonce {
             Some(nonce) => self.in_flight.insert(InFlightTx::stored(tx, intent, nonce, rules, now)),
-            None => self.queue.push(QueuedTx::stored(&tx.record, intent)),
+            None => {
+                let record = tx.record;
+                let row = (record.tx_id, record.row);
+                self.queue.push(QueuedTx::new(row, intent, record.created_at));
+            }
         }
     }
 
@@ -230,9 +234,8 @@ impl SubmitterState {
         rule(&PoolView { recyclable, open: &open, chain })
     }
 
-    /// What the nonce rules are asked about.
     pub(super) fn nonce_view(&self, rules: &NonceRules) -> NonceView {
-        let occupied = self.in_flight.iter().filter(|tx| rules.occupies_slot(tx.seen.state));
+        let occupied = self.in_flight.iter().filter(|tx| rules.occupies_slot(tx.row.state));
         let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         NonceView {
             status: self.status,

@@ -37,7 +37,6 @@ pub(super) use reconcile::{FOREIGN_LOOK, with_reconcile_view};
 pub(super) use search::SlotKnowledge;
 use search::SlotSearches;
 
-/// What upkeep remembers between ticks.
 pub(super) struct Upkeep {
     head: HeadWatch,
     finality: FinalityWatch,
@@ -93,16 +92,16 @@ impl Upkeep {
     }
 }
 
-/// What waits is HELD while the submitter takes no work, and WAITING while it does.
+/// Makes queued transactions HELD while the submitter takes no work, and WAITING while it does.
 pub(super) async fn align_holds(session: &mut Session) -> Result<(), Stop> {
     let (wanted, event) = match session.state.status() {
         SubmitterStatus::Active => (Queued::Waiting, TxEvent::Unheld),
         SubmitterStatus::Paused | SubmitterStatus::Protect => (Queued::Held, TxEvent::Held),
     };
     let wanted = TxState::Queued(wanted);
-    let off = session.state.queue().iter().filter(|queued| queued.seen.state != wanted);
+    let off = session.state.queue().iter().filter(|queued| queued.row.state != wanted);
     let updates: Result<Vec<_>, _> =
-        off.map(|queued| TxUpdate::moved(queued.tx_id, queued.seen, event)).collect();
+        off.map(|queued| TxUpdate::moved(queued.tx_id, queued.row, event)).collect();
     session.apply_all(updates?).await.map(|_| ())
 }
 

@@ -8,8 +8,7 @@ use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::{AlertKind, Page};
 use tollgate_model::{Nonce, Text, TxId};
 
-use crate::govern::transfers;
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer, transfers};
 
 fn open(window: u32) -> EngineOptions {
     let nonces = NonceRules { window, ..options().nonces };
@@ -41,7 +40,7 @@ async fn pending_count_of_one_endpoint_does_not_move_the_cursor_far() {
     let waits = engine.create(of, None, transfer(10)).await.unwrap().tx_id();
     doubted(&cluster).await;
     assert_eq!(nonce_of(&cluster, waits).await, None, "I16");
-    let refused = engine.reserve(of, None).await;
+    let refused = engine.reservations().reserve(of, None).await;
     assert!(
         matches!(refused, Err(ReserveError::Unserved(Unserved::Unavailable(_)))),
         "I16: {refused:?}"
@@ -70,11 +69,11 @@ async fn far_ahead(cluster: &Cluster, window: u32, to: u64) -> (Engine, Vec<TxId
     let mut ids = transfers(&engine, [10]).await;
     doubted(cluster).await;
     let why = || Text::lossy("the explorer says so");
-    let beyond = engine.advance(of, nonce(to + 1), why()).await;
+    let beyond = engine.operator().advance(of, nonce(to + 1), why()).await;
     let (counted, told) = (nonce(to), nonce(to));
     assert_eq!(beyond, Err(ActError::Nonces(NoncesRefused::BeyondCounts { counted, told })));
-    engine.advance(of, nonce(to), why()).await.unwrap();
-    let back = engine.advance(of, nonce(1), why()).await;
+    engine.operator().advance(of, nonce(to), why()).await.unwrap();
+    let back = engine.operator().advance(of, nonce(1), why()).await;
     assert!(
         matches!(back, Err(ActError::Nonces(NoncesRefused::NotForward { .. }))),
         "I4: {back:?}"
@@ -95,7 +94,8 @@ async fn cursor_far_ahead_of_the_chain_is_repaired_by_placeholders_in_a_range() 
     let cluster = Cluster::pipelined().await;
     let (engine, ids) = far_ahead(&cluster, 8, 40).await;
     let of = account(1);
-    let filled = engine.fill(of, fill(0, 39, FillWith::Placeholder), Text::lossy("drill")).await;
+    let filled =
+        engine.operator().fill(of, fill(0, 39, FillWith::Placeholder), Text::lossy("drill")).await;
     let all = Filled { handed_back: 40, taken: 0, counted: 0, free: 40 };
     assert_eq!(filled, Ok(all));
     cluster.mine_until_final(&ids).await;
@@ -110,7 +110,7 @@ async fn nonces_that_are_handed_back_go_to_the_next_transactions_though_the_wind
     let cluster = Cluster::pipelined().await;
     let (engine, mut ids) = far_ahead(&cluster, 2, 10).await;
     let of = account(1);
-    let filled = engine.fill(of, fill(0, 9, FillWith::Next), Text::lossy("drill")).await;
+    let filled = engine.operator().fill(of, fill(0, 9, FillWith::Next), Text::lossy("drill")).await;
     assert_eq!(filled.map(|filled| filled.handed_back), Ok(10));
     ids.extend(transfers(&engine, 20..30).await);
     cluster.mine_until_final(&ids).await;
@@ -121,7 +121,10 @@ async fn nonces_that_are_handed_back_go_to_the_next_transactions_though_the_wind
 async fn placeholders_are_continued_by_the_next_owner() {
     let cluster = Cluster::pipelined().await;
     let (a, ids) = far_ahead(&cluster, 4, 12).await;
-    a.fill(account(1), fill(0, 11, FillWith::Placeholder), Text::lossy("drill")).await.unwrap();
+    a.operator()
+        .fill(account(1), fill(0, 11, FillWith::Placeholder), Text::lossy("drill"))
+        .await
+        .unwrap();
     a.stop().await;
     let _b = cluster.node("b", open(4));
     cluster.mine_until_final(&ids).await;
@@ -133,8 +136,8 @@ async fn hand_back_is_limited_to_unused_nonces_below_the_cursor() {
     let (cluster, engine) = Cluster::with_node(open(64)).await;
     let of = account(1);
     let ids = transfers(&engine, [10]).await;
-    engine.reserve(of, None).await.unwrap();
-    let ask = |fill| engine.fill(of, fill, Text::lossy("drill"));
+    engine.reservations().reserve(of, None).await.unwrap();
+    let ask = |fill| engine.operator().fill(of, fill, Text::lossy("drill"));
     let cursor = nonce(2);
     let above = ask(fill(0, 2, FillWith::Next)).await;
     assert_eq!(above, Err(ActError::Nonces(NoncesRefused::AboveCursor { cursor })));

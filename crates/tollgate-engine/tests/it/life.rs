@@ -9,7 +9,7 @@ use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
 
-use crate::support::{Cluster, account, id, options, request, transfer};
+use crate::support::{Cluster, account, id, mine_blocks, options, request, transfer};
 use tollgate_testkit::fake_chain::Reorged;
 
 fn is_mined(state: TxState) -> bool {
@@ -57,7 +57,7 @@ async fn nothing_is_sent_and_nobody_is_answered_before_the_commit() {
     assert!(!create.is_finished(), "I6: answered before it was durable");
     hold.release();
     let tx = id(create.await.unwrap().unwrap());
-    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.until(tx, "sent", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
     assert_eq!(cluster.chain.pooled(), 1);
 }
 
@@ -144,16 +144,16 @@ async fn a_revert_is_final_only_at_the_threshold() {
     cluster.chain.revert_calls_to(target);
     let call = Intent { gas: Some(50_000), ..Intent::transfer(target, U256::ZERO) };
     let tx = id(engine.create(account(1), None, call).await.unwrap());
-    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.until(tx, "sent", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
     cluster.chain.mine();
-    cluster.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+    cluster.until(tx, "mined", |tx| is_mined(tx.row.state)).await;
     cluster.chain.mine();
     tokio::time::sleep(Duration::from_millis(100)).await;
-    assert!(is_mined(cluster.record(tx).await.seen.state), "two of three confirmations");
+    assert!(is_mined(cluster.record(tx).await.row.state), "two of three confirmations");
     cluster.chain.mine();
-    cluster.until(tx, "final", |tx| tx.seen.state.is_final()).await;
+    cluster.until(tx, "final", |tx| tx.row.state.is_final()).await;
     let record = cluster.record(tx).await;
-    assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
+    assert_eq!(record.row.state, TxState::Failed(Failed::Reverted));
     assert_eq!(record.mined.unwrap().revert_reason.unwrap().as_str(), "no");
 }
 
@@ -164,11 +164,9 @@ async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
             let cluster = Cluster::pipelined().await;
             let engine = cluster.node("a", options());
             let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
-            cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
-            for _ in 0..depth {
-                cluster.chain.mine();
-            }
-            cluster.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+            cluster.until(tx, "sent", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
+            mine_blocks(&cluster, depth);
+            cluster.until(tx, "mined", |tx| is_mined(tx.row.state)).await;
             let before = cluster.record(tx).await.mined.unwrap();
             cluster.chain.reorg(depth, fate);
             cluster.until(tx, "moved", |tx| tx.mined.as_ref() != Some(&before)).await;
@@ -190,19 +188,19 @@ async fn a_reorg_takes_a_transaction_back_and_it_ends_once() {
 async fn time_alone_confirms_nothing() {
     let (cluster, engine) = Cluster::with_node(options()).await;
     let tx = id(engine.create(account(1), None, transfer(1)).await.unwrap());
-    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.until(tx, "sent", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
     cluster.chain.mine();
-    cluster.until(tx, "mined", |tx| is_mined(tx.seen.state)).await;
+    cluster.until(tx, "mined", |tx| is_mined(tx.row.state)).await;
     for _ in 0..4 {
         cluster.clock.advance(Duration::from_secs(6 * 3_600));
         // An order is carried out after what is due.
-        engine.reconcile(account(1)).await.unwrap();
+        engine.operator().reconcile(account(1)).await.unwrap();
     }
-    assert!(is_mined(cluster.record(tx).await.seen.state), "I8: a day, and one of three blocks");
+    assert!(is_mined(cluster.record(tx).await.row.state), "I8: a day, and one of three blocks");
     assert!(cluster.feed().await.is_empty());
     cluster.chain.mine();
     cluster.chain.mine();
-    cluster.until(tx, "final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(tx, "final", |tx| tx.row.state == TxState::Confirmed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,8 +8,7 @@ use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use crate::govern::transfers;
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, options, transfer, transfers};
 
 fn narrow() -> EngineOptions {
     let mut options = EngineOptions { queued_max: 5, batch_max: 4, ..options() };
@@ -123,7 +122,7 @@ async fn transaction_queued_for_a_day_is_neither_failed_nor_dropped() {
     cluster.eventually("an alert", async || !cluster.alerts.of(AlertKind::Stuck).is_empty()).await;
     for id in &ids {
         let record = cluster.record(*id).await;
-        assert!(!record.seen.state.is_final(), "I6: age ends nothing: {record:?}");
+        assert!(!record.row.state.is_final(), "I6: age ends nothing: {record:?}");
     }
     assert!(cluster.feed().await.is_empty());
     cluster.chain.release(TxMatch::Value(1_000));

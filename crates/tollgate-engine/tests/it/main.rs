@@ -30,15 +30,23 @@ macro_rules! on_both_stores {
     )+ };
 }
 
+mod bumps;
+mod cancels;
 mod counts;
-mod deaths;
-mod govern;
+mod expiry;
+mod funds;
+mod holes;
 mod life;
 mod limits;
 mod modes;
 mod outages;
+mod outsiders;
 mod ownership;
+mod panics;
+mod patience;
+mod pause;
 mod pipeline;
+mod rejected_slots;
 mod repeats;
 mod resends;
 mod reservations;
@@ -46,6 +54,7 @@ mod screening;
 mod signed;
 mod signing;
 mod sizes;
+mod stuck_policy;
 mod support;
 mod takeover;
 mod tracking;

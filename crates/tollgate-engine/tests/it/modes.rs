@@ -8,7 +8,7 @@ use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::Page;
 use tollgate_model::{Submitter, Text};
 
-use crate::support::{Cluster, account, id, options, transfer};
+use crate::support::{Cluster, account, id, mine_blocks, options, transfer};
 
 fn why() -> Text<500> {
     Text::lossy("the bridge needs it")
@@ -34,13 +34,13 @@ async fn mode_change_applies_to_the_owner_at_once_and_is_audited() {
     };
     assert_eq!(opened().await, window, "pipelined");
     let (pipelined, strict) = (Mode::Pipelined, Mode::Strict);
-    let changed = engine.change_mode(of, strict, why()).await.unwrap();
+    let changed = engine.operator().change_mode(of, strict, why()).await.unwrap();
     assert_eq!(changed, ModeChanged { was: pipelined, is: strict });
     assert_eq!(cluster.submitter(of).await.mode, strict);
     assert_eq!(opened().await, 1, "I12: one at a time, by the same worker");
-    let again = engine.change_mode(of, strict, why()).await.unwrap();
+    let again = engine.operator().change_mode(of, strict, why()).await.unwrap();
     assert_eq!(again, ModeChanged { was: strict, is: strict }, "safe to repeat");
-    let changed = engine.change_mode(of, pipelined, why()).await.unwrap();
+    let changed = engine.operator().change_mode(of, pipelined, why()).await.unwrap();
     assert_eq!(changed, ModeChanged { was: strict, is: pipelined });
     assert_eq!(opened().await, window);
     let expected = [
@@ -57,23 +57,23 @@ async fn mode_change_with_open_or_reserved_work_is_refused_and_changes_nothing()
     let engine = cluster.node("a", EngineOptions { reservations, ..options() });
     let of = account(1);
     let tx = id(engine.create(of, None, transfer(1)).await.unwrap());
-    let refused = engine.change_mode(of, Mode::Strict, why()).await;
+    let refused = engine.operator().change_mode(of, Mode::Strict, why()).await;
     let in_use = |open, reserved| CannotChangeMode::InUse { open, reserved }.into();
     assert_eq!(refused, Err::<ModeChanged, ActError>(in_use(1, 0)));
     cluster.mine_until_final(&[tx]).await;
-    let held = engine.reserve(of, Some(Duration::from_secs(60))).await.unwrap();
-    assert_eq!(engine.change_mode(of, Mode::Strict, why()).await, Err(in_use(0, 1)));
-    let back = engine.reservation_recyclable(of, held.nonce, held.owner_token, why()).await;
+    let held = engine.reservations().reserve(of, Some(Duration::from_secs(60))).await.unwrap();
+    assert_eq!(engine.operator().change_mode(of, Mode::Strict, why()).await, Err(in_use(0, 1)));
+    let back = engine.reservations().recyclable(of, held.nonce, held.owner_token, why()).await;
     assert!(back.is_ok(), "{back:?}");
     // The nonce that came back is below the cursor, and the chain does not have it.
-    let refused = engine.change_mode(of, Mode::Strict, why()).await;
+    let refused = engine.operator().change_mode(of, Mode::Strict, why()).await;
     let behind = matches!(refused, Err(ActError::CannotChangeMode(CannotChangeMode::Chain(_))));
     assert!(behind, "{refused:?}");
     let tx = id(engine.create(of, None, transfer(2)).await.unwrap());
     cluster.mine_until_final(&[tx]).await;
     assert_eq!(cluster.submitter(of).await.mode, Mode::Pipelined);
     assert!(audited(&cluster, of).await.iter().all(|entry| !entry.starts_with("mode_changed")));
-    engine.change_mode(of, Mode::Strict, why()).await.unwrap();
+    engine.operator().change_mode(of, Mode::Strict, why()).await.unwrap();
     assert_eq!(cluster.submitter(of).await.mode, Mode::Strict);
 }
 
@@ -84,7 +84,7 @@ async fn mode_change_to_strict_moves_a_cursor_behind_the_chain_forward() {
     let tx = id(engine.create(of, None, transfer(1)).await.unwrap());
     cluster.mine_until_final(&[tx]).await;
     cluster.chain.outsider_mines(of.address);
-    engine.change_mode(of, Mode::Strict, why()).await.unwrap();
+    engine.operator().change_mode(of, Mode::Strict, why()).await.unwrap();
     assert_eq!(cluster.submitter(of).await.next_nonce.get(), 2);
     let tx = id(engine.create(of, None, transfer(2)).await.unwrap());
     cluster.mine_until_final(&[tx]).await;
@@ -103,13 +103,11 @@ async fn idle_account_made_strict_by_another_node_is_compared_with_the_chain() {
     let other = cluster.node("other", EngineOptions { lease_idle, ..options() });
     let tx = id(other.create(of, None, transfer(1)).await.unwrap());
     cluster.mine_until_final(&[tx]).await;
-    other.change_mode(of, Mode::Strict, why()).await.unwrap();
+    other.operator().change_mode(of, Mode::Strict, why()).await.unwrap();
     other.stop().await;
     // Somebody uses the key while nobody works for the account.
     cluster.chain.outsider_mines(of.address);
-    for _ in 0..3 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 3);
     cluster
         .eventually("PROTECT", async || {
             cluster.submitter(of).await.status == tollgate_model::nonce::SubmitterStatus::Protect

@@ -4,18 +4,16 @@
 use tollgate_model::{Intent, Queued, TxState};
 use tollgate_testkit::fake_chain::Query;
 
-use crate::govern::{PENDING, patient, transfers};
-use crate::support::{Cluster, account, id, options, transfer};
+use crate::support::{
+    Cluster, PENDING, account, id, mine_blocks, options, patient, pending, transfer, transfers,
+};
 
 /// A transaction that was mined and settled while nobody looked.
 async fn mined_unseen(cluster: &Cluster) -> tollgate_model::TxId {
     let engine = cluster.node("a", options());
-    let tx = transfers(&engine, [10]).await[0];
-    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    let tx = pending(cluster, &engine, [10]).await[0];
     engine.stop().await;
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(cluster, 5);
     tx
 }
 
@@ -31,17 +29,17 @@ async fn unreadable_receipt_is_not_taken_for_absent() {
     // It is sent again, a node says that the nonce is used, and nobody can say by what.
     cluster.eventually("it is sent again", async || cluster.chain.sends(hash) > 1).await;
     for _ in 0..3 {
-        engine.reconcile(account(1)).await.unwrap();
+        engine.operator().reconcile(account(1)).await.unwrap();
     }
     let record = cluster.record(tx).await;
-    assert!(!record.seen.state.is_final(), "I8: an error is no evidence: {record:?}");
+    assert!(!record.row.state.is_final(), "I8: an error is no evidence: {record:?}");
     assert_eq!((record.nonce.unwrap().get(), record.attempts), (0, 1), "I3: where it was");
     assert_eq!(cluster.submitter(account(1)).await.next_nonce.get(), 1);
     for question in [Query::Receipts, Query::Occupants] {
         cluster.chain.fail(question, false);
     }
     cluster.mine_until_final(&[tx]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [10], "executed once");
 }
 
@@ -55,29 +53,28 @@ async fn error_in_an_occupant_search_decides_nothing() {
     let engine = cluster.node("b", options());
     cluster
         .eventually("it was asked", async || {
-            engine.reconcile(account(1)).await.unwrap();
+            engine.operator().reconcile(account(1)).await.unwrap();
             cluster.chain.failed() > 0
         })
         .await;
-    assert!(!cluster.record(tx).await.seen.state.is_final(), "I8: it is ours, and it is mined");
+    assert!(!cluster.record(tx).await.row.state.is_final(), "I8: it is ours, and it is mined");
     cluster.chain.lose_receipts(false);
     cluster.chain.fail(Query::Occupants, false);
     cluster.mine_until_final(&[tx]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_block_that_can_not_be_fetched_is_fetched_later_and_none_is_skipped() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let mut ids = transfers(&engine, [10]).await;
-    cluster.until(ids[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let mut ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
 
     cluster.chain.fail(Query::Blocks, true);
     for value in 11..14 {
         ids.extend(transfers(&engine, [value]).await);
-        cluster.until(*ids.last().unwrap(), "was with a node", |tx| tx.seen.state == PENDING).await;
+        cluster.until(*ids.last().unwrap(), "was with a node", |tx| tx.row.state == PENDING).await;
         cluster.chain.mine();
     }
     // At the second one at the latest the newest head was asked for.
@@ -125,7 +122,7 @@ async fn failing_count_of_one_account_delays_no_other() {
     for tx in &kept {
         let record = cluster.record(*tx).await;
         let waiting = TxState::Queued(Queued::Waiting);
-        assert_eq!((record.seen.state, record.nonce), (waiting, None), "I6: accepted and kept");
+        assert_eq!((record.row.state, record.nonce), (waiting, None), "I6: accepted and kept");
     }
     cluster.chain.fail(counts, false);
     cluster.mine_until_final(&kept).await;
@@ -143,7 +140,7 @@ async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
     for tx in &kept {
         let record = cluster.record(*tx).await;
         let waiting = TxState::Queued(Queued::Waiting);
-        assert_eq!((record.seen.state, record.nonce), (waiting, None), "I6: accepted and kept");
+        assert_eq!((record.row.state, record.nonce), (waiting, None), "I6: accepted and kept");
     }
     cluster.chain.fail(Query::Fees, false);
     cluster.mine_until_final(&[first, kept].concat()).await;
@@ -153,8 +150,7 @@ async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_account_delays_no_other() {
     let (cluster, engine) = Cluster::with_node(options()).await;
-    let first = transfers(&engine, [10]).await;
-    cluster.until(first[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    pending(&cluster, &engine, [10]).await;
     cluster.chain.stall(account(1).address, true);
     // Its sends hang, and it still takes work.
     let stalled = transfers(&engine, [11, 12, 13]).await;

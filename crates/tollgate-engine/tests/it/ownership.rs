@@ -374,13 +374,13 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
     let of = account(1);
     let sent = id(a.engine.create(of, None, transfer(1)).await.unwrap());
     cluster.eventually("the transaction to be sent", async || cluster.chain.pooled() == 1).await;
-    a.engine.pause(of, Text::lossy("test")).await.unwrap();
+    a.engine.operator().pause(of, Text::lossy("test")).await.unwrap();
     let waits = id(a.engine.create(of, None, transfer(2)).await.unwrap());
     a.leave(&cluster).await;
     assert!(cluster.alerts.of(AlertKind::Unserved).is_empty(), "it was served until now");
 
     cluster.mine_until_final(&[sent]).await;
-    assert_eq!(cluster.record(sent).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(sent).await.row.state, TxState::Confirmed);
     assert_eq!(owners(&cluster).await[&of].0, b.entry.node);
     cluster
         .eventually("an alert", async || !cluster.alerts.of(AlertKind::Unserved).is_empty())
@@ -396,10 +396,10 @@ async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_
         "{refused:?}"
     );
     let reason = || Text::lossy("test");
-    b.engine.resume(of, reason()).await.unwrap();
+    b.engine.operator().resume(of, reason()).await.unwrap();
     let queued = cluster.record(waits).await;
     assert_eq!((queued.nonce, queued.attempts), (None, 0), "nothing can be signed");
-    let withdrawn = b.engine.act(waits, Action::Cancel, reason()).await;
+    let withdrawn = b.engine.operator().act(waits, Action::Cancel, reason()).await;
     assert_eq!(withdrawn, Ok(Acted::Withdrawn));
 }
 
@@ -436,6 +436,6 @@ async fn followed_account_goes_to_a_node_that_serves_it_as_soon_as_there_is_one(
     assert_eq!(owners(&cluster).await[&of].0, c.entry.node);
     cluster.mine_until_final(&[first, second.unwrap()]).await;
     assert_eq!(cluster.paid(of), [0, 1]);
-    let unknown = b.engine.act(first, Action::Resubmit, Text::lossy("test")).await;
+    let unknown = b.engine.operator().act(first, Action::Resubmit, Text::lossy("test")).await;
     assert!(matches!(unknown, Err(ActError::Unserved(Unserved::UnknownSubmitter))), "{unknown:?}");
 }

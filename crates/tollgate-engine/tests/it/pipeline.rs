@@ -45,21 +45,22 @@ macro_rules! everywhere {
     };
 }
 
+mod bumps;
+mod cancels;
 mod chains;
 mod check;
 mod creates;
+mod diagnoses;
 mod endpoints;
 mod finality;
-mod governance;
+mod funds;
 mod kills;
-mod lost_answers;
 mod lost_commits;
-mod modest_nodes;
-mod neighbours;
-mod outsider;
+mod outsiders;
 mod reorgs;
 mod reservations;
 mod slots;
 mod strict;
+mod stuck;
 mod support;
 mod unwritable;

@@ -12,7 +12,7 @@ use tollgate_testkit::fake_chain::{FakeSigner, Query};
 use tollgate_testkit::wait::within;
 
 use crate::signed::signed;
-use crate::support::{Cluster, account, options, request, transfer};
+use crate::support::{Cluster, account, create_signed, options, request, transfer};
 
 fn with_gas(value: u64) -> Intent {
     Intent { gas: Some(30_000), ..transfer(value) }
@@ -24,7 +24,7 @@ async fn accepted(cluster: &Cluster, options: EngineOptions) -> (Engine, [TxId; 
     let of = account(1);
     let given = engine.create(of, request("given"), with_gas(10)).await.unwrap();
     let open = engine.create(of, request("open"), transfer(11)).await.unwrap();
-    let signed = engine.create_signed(of, None, signed(2, 12).await).await.unwrap();
+    let signed = create_signed(&engine, of, None, signed(2, 12).await).await.unwrap();
     (engine, [given, open, signed].map(|created| created.tx_id()))
 }
 
@@ -33,7 +33,7 @@ async fn assert_known(engine: &Engine, ids: &[TxId; 3]) {
     let of = account(1);
     let given = engine.create(of, request("given"), with_gas(10)).await;
     let open = engine.create(of, request("open"), transfer(11)).await;
-    let raw = engine.create_signed(of, None, signed(2, 12).await).await;
+    let raw = create_signed(engine, of, None, signed(2, 12).await).await;
     assert_eq!([given, open, raw], ids.map(|id| Ok(Created::Known(id))));
     let simulated = engine.simulate(of, request("given"), with_gas(10)).await;
     assert_eq!(simulated, Ok(Simulated::Known(ids[0])));

@@ -10,15 +10,14 @@ use tollgate_model::{Tracking, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 use tollgate_testkit::wait::until;
 
-use crate::govern::{PENDING, patient, transfers};
-use crate::support::{Cluster, account, options, transfer};
+use crate::support::{Cluster, account, options, patient, pending, transfer, transfers};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_resend_is_claimed_before_it_is_sent() {
     let (cluster, engine) = Cluster::with_node(options()).await;
     let id = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
     let pending = TxState::Tracking(Tracking::Pending);
-    cluster.until(id, "was with a node", |tx| tx.seen.state == pending).await;
+    cluster.until(id, "was with a node", |tx| tx.row.state == pending).await;
     let hash = cluster.record(id).await.newest_hash.unwrap();
     assert_eq!(cluster.chain.sends(hash), 1);
 
@@ -49,7 +48,7 @@ async fn a_missing_predecessor_is_sent_again_soon_and_then_what_stands_behind_it
     let engine = cluster.node("a", patient);
     let first = engine.create(account(1), None, transfer(1)).await.unwrap().tx_id();
     let pending = TxState::Tracking(Tracking::Pending);
-    cluster.until(first, "was with a node", |tx| tx.seen.state == pending).await;
+    cluster.until(first, "was with a node", |tx| tx.row.state == pending).await;
     cluster.chain.forget_pool();
     let second = engine.create(account(1), None, transfer(2)).await.unwrap().tx_id();
     cluster.mine_until_final(&[first, second]).await;
@@ -140,10 +139,7 @@ async fn transaction_missing_from_the_pool_is_found_among_present_ones() {
     let cluster = Cluster::pipelined().await;
     cluster.chain.refuse_gaps();
     let engine = cluster.node("a", patient());
-    let mut ids = transfers(&engine, [10, 11, 12]).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
-    }
+    let mut ids = pending(&cluster, &engine, [10, 11, 12]).await;
     assert!(cluster.chain.evict(cluster.record(ids[1]).await.newest_hash.unwrap()));
     ids.extend(transfers(&engine, [13]).await);
     cluster.eventually("all are with a node", async || cluster.chain.pooled() == 4).await;

@@ -36,16 +36,16 @@ fn nonce(value: u64) -> Nonce {
 }
 
 async fn reserved(engine: &Engine, hold: Option<Duration>) -> Reservation {
-    engine.reserve(account(1), hold).await.unwrap()
+    engine.reservations().reserve(account(1), hold).await.unwrap()
 }
 
 async fn used(engine: &Engine, of: &Reservation, hash: TxHash) -> Result<(), ReserveError> {
-    engine.reservation_used(account(1), of.nonce, of.owner_token, hash).await.map(|_| ())
+    engine.reservations().used(account(1), of.nonce, of.owner_token, hash).await.map(|_| ())
 }
 
 async fn given_back(engine: &Engine, of: &Reservation) {
     let why = Text::lossy("not needed");
-    let back = engine.reservation_recyclable(account(1), of.nonce, of.owner_token, why).await;
+    let back = engine.reservations().recyclable(account(1), of.nonce, of.owner_token, why).await;
     assert_eq!(back.unwrap().state, ReservationState::Recyclable);
 }
 
@@ -79,7 +79,7 @@ const HELD: ReservationState = ReservationState::Reserved;
 #[tokio::test(flavor = "multi_thread")]
 async fn reserve_is_refused_unless_enabled() {
     let (cluster, engine) = Cluster::with_node(options()).await;
-    assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::Disabled));
+    assert_eq!(engine.reservations().reserve(account(1), None).await, Err(ReserveError::Disabled));
     assert_eq!(created(&cluster, &engine, 1).await, 0);
 }
 
@@ -88,7 +88,7 @@ async fn a_strict_submitter_hands_out_nothing() {
     let cluster = Cluster::with_mode(Mode::Strict).await;
     let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
     let engine = cluster.node("a", EngineOptions { nonces, ..open() });
-    let refused = engine.reserve(account(1), None).await;
+    let refused = engine.reservations().reserve(account(1), None).await;
     assert_eq!(refused, Err(ReserveError::StrictMode), "I12");
 }
 
@@ -99,7 +99,7 @@ async fn a_submitter_that_is_paused_hands_out_nothing() {
     pause.status(SubmitterStatus::Active, SubmitterStatus::Paused).await;
     pause.leave().await;
     let engine = cluster.node("a", open());
-    let refused = engine.reserve(account(1), None).await;
+    let refused = engine.reservations().reserve(account(1), None).await;
     assert_eq!(refused, Err(ReserveError::NotActive(SubmitterStatus::Paused)));
 }
 
@@ -110,12 +110,16 @@ async fn reservations_are_limited_in_time_and_number() {
     let limits = ReservationLimits { hold_max: max, outstanding_max: 2, ..Default::default() };
     let engine = cluster.node("a", EngineOptions { reservations: Some(limits), ..options() });
     for wrong in [Duration::ZERO, Duration::from_secs(91)] {
-        let refused = engine.reserve(account(1), Some(wrong)).await;
+        let refused = engine.reservations().reserve(account(1), Some(wrong)).await;
         assert_eq!(refused, Err(ReserveError::HoldOutOfRange { max }), "I13");
     }
     let first = reserved(&engine, None).await;
     reserved(&engine, None).await;
-    assert_eq!(engine.reserve(account(1), None).await, Err(ReserveError::TooMany), "I13");
+    assert_eq!(
+        engine.reservations().reserve(account(1), None).await,
+        Err(ReserveError::TooMany),
+        "I13"
+    );
     given_back(&engine, &first).await;
     assert_eq!(reserved(&engine, None).await.nonce, nonce(0));
 }
@@ -127,7 +131,7 @@ async fn callers_and_transactions_share_one_line_of_nonces() {
     assert_eq!(reserved(&engine, None).await.nonce, nonce(1));
     assert_eq!(created(&cluster, &engine, 12).await, 2);
     assert_eq!(reserved(&engine, None).await.nonce, nonce(3));
-    let waits = engine.reserve(account(2), None).await.unwrap();
+    let waits = engine.reservations().reserve(account(2), None).await.unwrap();
     assert_eq!(waits.nonce, nonce(0), "each submitter has its own line");
 }
 
@@ -258,11 +262,11 @@ async fn nonces_held_or_used_by_callers_are_no_holes_after_a_takeover() {
     let (spent, _held) = (reserved(&a, MINUTE).await, reserved(&a, MINUTE).await);
     used(&a, &spent, TxHash::repeat_byte(1)).await.unwrap();
     assert_eq!(created(&cluster, &a, 12).await, 2);
-    let found = a.reconcile(account(1)).await.unwrap();
+    let found = a.operator().reconcile(account(1)).await.unwrap();
     assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
     a.stop().await;
     let b = cluster.node("b", open());
-    let found = b.reconcile(account(1)).await.unwrap();
+    let found = b.operator().reconcile(account(1)).await.unwrap();
     assert_eq!(found.steps, [""; 0], "0 and 1 are with callers");
 }
 
@@ -293,7 +297,8 @@ async fn nonce_used_and_never_sent_raises_an_alert_and_can_be_handed_back() {
     assert_eq!(told()[0].nonce, Some(mine.nonce));
     let range = NonceRange { first: mine.nonce, last: mine.nonce };
     let with = FillWith::Placeholder;
-    let vouch = |used| engine.fill(account(1), Fill { range, with, used }, Text::lossy("dead"));
+    let vouch =
+        |used| engine.operator().fill(account(1), Fill { range, with, used }, Text::lossy("dead"));
     assert_eq!(vouch(false).await.unwrap().taken, 1, "I3: it is the caller's");
     assert_eq!(vouch(true).await.unwrap().handed_back, 1);
     cluster.mine_until_final(&ids).await;
@@ -314,7 +319,7 @@ async fn a_slot_that_is_recycled_goes_to_the_next_transaction() {
     cluster.mine_until_final(&[next]).await;
     assert_eq!(cluster.record(next).await.nonce, Some(nonce(0)), "lowest first");
     let ended = cluster.record(rejected).await;
-    assert_eq!((ended.seen.state, ended.nonce), (TxState::Failed(Failed::Rejected), None));
+    assert_eq!((ended.row.state, ended.nonce), (TxState::Failed(Failed::Rejected), None));
     assert_eq!(cluster.paid(account(1)), [10]);
 }
 

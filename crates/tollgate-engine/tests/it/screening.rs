@@ -12,9 +12,10 @@ use tollgate_model::rejected::{HoldReason, RejectedSlot};
 use tollgate_model::{Address, Allocated, Failed, GasPrice, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::{Query, TxMatch};
 
-use crate::govern::{PENDING, patient};
 use crate::signed::signed;
-use crate::support::{Cluster, account, id, options, request, transfer};
+use crate::support::{
+    Cluster, PENDING, account, create_signed, id, options, patient, request, transfer,
+};
 
 /// What a transfer of nothing may cost on a chain without a base fee: all of its gas, at one gwei.
 const FEE: u64 = 25_200 * 1_000_000_000;
@@ -129,7 +130,7 @@ async fn creates_with_gas_are_taken_while_the_balance_can_not_be_read() {
     let tx = id(engine.create(account(1), None, with_gas(1)).await.unwrap());
     cluster.chain.set_balance(account(1).address, U256::MAX);
     cluster.mine_until_final(&[tx]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -171,7 +172,7 @@ async fn create_refused_for_its_nonce_takes_no_funds_from_others() {
     cluster.chain.set_balance(account(1).address, U256::from(3 * FEE));
     let wrong_nonce = || async {
         let signed = signed(7, 3 * FEE).await;
-        engine.create_signed(account(1), None, signed).await
+        create_signed(&engine, account(1), None, signed).await
     };
     // One after the other, within the time for which a balance that is too low is believed.
     let refused = wrong_nonce().await;
@@ -193,15 +194,15 @@ async fn funds_that_disappear_are_shown_and_the_transaction_can_be_cancelled() {
     cluster.chain.answer(TxMatch::Value(7), AnswerClass::InsufficientFunds, usize::MAX);
     let engine = cluster.node("a", patient());
     let poor = id(engine.create(account(1), None, with_gas(7)).await.unwrap());
-    cluster.until(poor, "says that funds are missing", |tx| tx.seen.state == UNFUNDED).await;
+    cluster.until(poor, "says that funds are missing", |tx| tx.row.state == UNFUNDED).await;
     let behind = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
-    cluster.until(behind, "was with a node", |tx| tx.seen.state == PENDING).await;
+    cluster.until(behind, "was with a node", |tx| tx.row.state == PENDING).await;
     let head = cluster.store.line_head(account(1)).await.unwrap().unwrap();
     assert_eq!((head.tx_id, head.state.blocks_with()), (poor, Some("insufficient_funds")));
     let why = tollgate_model::Text::lossy("not wanted any more");
-    engine.act(poor, tollgate_engine::Action::Cancel, why).await.unwrap();
+    engine.operator().act(poor, tollgate_engine::Action::Cancel, why).await.unwrap();
     cluster.mine_until_final(&[poor, behind]).await;
-    assert_eq!(cluster.record(poor).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.record(poor).await.row.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.paid(account(1)), [0, 8]);
 }
 
@@ -213,7 +214,7 @@ async fn an_answer_that_is_lost_after_missing_funds_is_the_grey_zone() {
     let engine = cluster.node("a", options());
     let tx = id(engine.create(account(1), None, with_gas(7)).await.unwrap());
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
-    cluster.until(tx, "may be with a node", |tx| tx.seen.state == grey).await;
+    cluster.until(tx, "may be with a node", |tx| tx.row.state == grey).await;
     let states: Vec<_> = cluster.history(tx).await.iter().map(|entry| entry.to).collect();
     assert!(states.contains(&UNFUNDED), "{states:?}");
 }
@@ -228,7 +229,7 @@ async fn rejected_slot_is_closed_by_default_and_the_line_moves_on() {
     let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
     let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
     cluster.mine_until_final(&[rejected, next]).await;
-    assert_eq!(cluster.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.record(rejected).await.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!(cluster.paid(account(1)), [0, 8]);
 }
 
@@ -248,7 +249,7 @@ async fn a_rejected_slot_whose_offer_is_the_callers_cap_is_closed_within_the_cap
     let rejected = id(engine.create(account(1), None, rejected).await.unwrap());
     let next = id(engine.create(account(1), None, with_gas(8)).await.unwrap());
     cluster.mine_until_final(&[rejected, next]).await;
-    assert_eq!(cluster.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.record(rejected).await.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!(cluster.paid(account(1)), [0, 8]);
     let attempts = cluster.store.attempts(rejected).await.unwrap();
     assert!(attempts.iter().all(|attempt| attempt.fees.max_fee <= cap), "{attempts:?}");
@@ -272,7 +273,7 @@ async fn rejected_slot_at_the_callers_cap_is_closed_by_another_node_within_the_c
     let rejected = id(a.create(account(1), None, rejected).await.unwrap());
     let next = id(a.create(account(1), None, with_gas(8)).await.unwrap());
     let marked = TxState::Stuck(StuckReason::Rejected);
-    cluster.until(rejected, "is rejected", |tx| tx.seen.state == marked).await;
+    cluster.until(rejected, "is rejected", |tx| tx.row.state == marked).await;
     a.stop().await;
     let b = cluster.node("b", holds());
     let held = format!("nonce kept: {}", HoldReason::Policy);
@@ -284,7 +285,7 @@ async fn rejected_slot_at_the_callers_cap_is_closed_by_another_node_within_the_c
     b.stop().await;
     let _c = cluster.node("c", patient());
     cluster.mine_until_final(&[rejected, next]).await;
-    assert_eq!(cluster.record(rejected).await.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(cluster.record(rejected).await.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!(cluster.paid(account(1)), [0, 8]);
     let attempts = cluster.store.attempts(rejected).await.unwrap();
     assert!(attempts.iter().all(|attempt| attempt.fees.max_fee <= cap), "{attempts:?}");

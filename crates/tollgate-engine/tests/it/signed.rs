@@ -10,7 +10,7 @@ use tollgate_model::{GasPrice, Nonce, U256};
 use tollgate_testkit::builders::draft;
 use tollgate_testkit::fake_chain::FakeSigner;
 
-use crate::support::{Cluster, account, options, request, transfer};
+use crate::support::{Cluster, account, create_signed, options, request, transfer};
 
 /// What account 1 signs for a nonce.
 pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
@@ -22,7 +22,7 @@ pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
 }
 
 async fn post(engine: &Engine, nonce: u64, value: u64) -> Result<Created, CreateError> {
-    engine.create_signed(account(1), None, signed(nonce, value).await).await
+    create_signed(engine, account(1), None, signed(nonce, value).await).await
 }
 
 fn mismatch(expected: u64, given: u64) -> CreateError {
@@ -73,8 +73,8 @@ async fn the_same_bytes_again_are_the_same_transaction() {
     let first = post(&engine, 0, 10).await.unwrap();
     let again = join_all((0..20).map(|_| post(&engine, 0, 10))).await;
     assert!(again.into_iter().all(|again| again == Ok(Created::Known(first.tx_id()))));
-    let named = engine.create_signed(account(1), request("a"), signed(1, 5).await).await.unwrap();
-    let other = engine.create_signed(account(1), request("a"), signed(2, 5).await).await;
+    let named = create_signed(&engine, account(1), request("a"), signed(1, 5).await).await.unwrap();
+    let other = create_signed(&engine, account(1), request("a"), signed(2, 5).await).await;
     assert!(
         matches!(other, Err(CreateError::RequestIdConflict(known)) if known.tx_id == named.tx_id())
     );
@@ -117,7 +117,7 @@ async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_config
     let cluster = Cluster::pipelined().await;
     let keyless = account(9);
     let engine = cluster.node("a", options());
-    let answer = engine.create_signed(keyless, None, signed(0, 1).await).await;
+    let answer = create_signed(&engine, keyless, None, signed(0, 1).await).await;
     assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::UnknownSubmitter));
 
     let mode = Mode::Pipelined;
@@ -126,7 +126,7 @@ async fn an_account_without_a_key_takes_signed_transactions_only_if_it_is_config
     cluster.store.register_submitters(&[setup]).await.unwrap();
     let presigned = EngineOptions { presigned: vec![keyless.address], ..options() };
     let engine = cluster.node("b", presigned);
-    engine.create_signed(keyless, None, signed(0, 1).await).await.unwrap();
+    create_signed(&engine, keyless, None, signed(0, 1).await).await.unwrap();
     let answer = engine.create(keyless, None, transfer(1)).await;
     assert_eq!(answer.unwrap_err(), CreateError::Unserved(Unserved::UnknownSubmitter));
 }

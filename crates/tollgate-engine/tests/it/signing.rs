@@ -11,8 +11,7 @@ use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{Address, Failed, Intent, TxState, U256};
 
-use crate::govern::{act, patient, transfers};
-use crate::support::{Cluster, FaultySigner, account, options, transfer};
+use crate::support::{Cluster, FaultySigner, account, act, options, patient, transfer, transfers};
 
 fn node(cluster: &Cluster, signer: &Arc<FaultySigner>) -> Engine {
     cluster.node_signing("a", options(), signer.clone())
@@ -83,10 +82,10 @@ async fn queued_transaction_that_cannot_be_signed_can_be_cancelled() {
     cluster.until(ids[1], "says why", |tx| noted(tx).is_some()).await;
     let why = noted(&cluster.record(ids[1]).await).unwrap();
     assert!(why.contains("the key is in another castle"), "{why}");
-    let acted = crate::govern::act(&engine, ids[1], tollgate_engine::Action::Cancel).await;
+    let acted = crate::support::act(&engine, ids[1], tollgate_engine::Action::Cancel).await;
     assert_eq!(acted, Ok(tollgate_engine::Acted::Withdrawn));
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[1]).await.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(cluster.record(ids[1]).await.row.state, TxState::Failed(Failed::Cancelled));
     assert_eq!(cluster.paid(account(1)), [10, 12]);
 }
 
@@ -109,7 +108,7 @@ async fn freed_slot_whose_filler_is_cancelled_raises_an_alert_and_is_closed_by_a
     let ids = transfers(&engine, [11, 12]).await;
     hold.release();
     let ended = TxState::Failed(Failed::Rejected);
-    cluster.until(rejected, "ended", |tx| tx.seen.state == ended).await;
+    cluster.until(rejected, "ended", |tx| tx.row.state == ended).await;
     act(&engine, ids[1], Action::Cancel).await.unwrap();
     cluster
         .eventually("people are told", async || !cluster.alerts.of(AlertKind::Hole).is_empty())

@@ -200,7 +200,7 @@ async fn queued_transaction_that_cannot_be_written_is_rejected_alone(store: Stor
     let _engine = crowd.node("a", crowded()).await;
     crowd.until_rows("managed_tx where state >= 30", 40).await;
     let rejected = crowd.record(pill).await;
-    assert_eq!(rejected.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(rejected.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!((rejected.nonce, rejected.attempts), (None, 0), "I8: it never had a slot");
     let why = rejected.last_error.unwrap();
     assert!(why.as_str().contains("gas"), "{why}");

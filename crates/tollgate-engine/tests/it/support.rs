@@ -6,12 +6,18 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_engine::{CreateError, Created, Engine, EngineOptions, Unserved};
+use tollgate_engine::{
+    ActError, Acted, Action, CreateError, Created, Engine, EngineOptions, SignedIntent, Unserved,
+};
 use tollgate_model::finality::FinalityRule;
+use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::LeaseTerms;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Address, Bytes, ChainId, Intent, RequestId, Submitter, TxId, U256};
+use tollgate_model::{
+    Address, Bytes, ChainId, Intent, RequestId, Submitter, Text, Tracking, TxHash, TxId, TxState,
+    U256,
+};
 use tollgate_testkit::fake_chain::FakeSigner;
 use tollgate_testkit::wait;
 
@@ -47,6 +53,17 @@ pub(crate) async fn create_when_owned(
     .await
 }
 
+/// Creates a transaction that the caller has signed.
+pub(crate) async fn create_signed(
+    engine: &Engine,
+    from: Submitter,
+    request: Option<RequestId>,
+    signed: SignedIntent,
+) -> Result<Created, CreateError> {
+    let prepared = engine.prepare_signed(from, request, signed).await?;
+    engine.submit(prepared).decided().await
+}
+
 /// Short times, but leases that outlast a test: nobody loses one because the machine is busy.
 pub(crate) fn options() -> EngineOptions {
     let millis = Duration::from_millis;
@@ -63,6 +80,75 @@ pub(crate) fn hasty() -> EngineOptions {
     let millis = Duration::from_millis;
     let lease = LeaseTerms::new(millis(900), millis(200), Duration::ZERO).unwrap();
     EngineOptions { lease, ..options() }
+}
+
+pub(crate) const PENDING: TxState = TxState::Tracking(Tracking::Pending);
+pub(crate) const MINED: TxState = TxState::Tracking(Tracking::Mined);
+
+/// Nothing is sent again unless a test wants it.
+pub(crate) fn patient() -> EngineOptions {
+    let resubmit = ResubmitRules { interval: Duration::from_secs(3_600), ..options().resubmit };
+    EngineOptions { resubmit, ..options() }
+}
+
+pub(crate) fn strict() -> EngineOptions {
+    let nonces = NonceRules { mode: Mode::Strict, ..options().nonces };
+    EngineOptions { nonces, ..options() }
+}
+
+pub(crate) fn window(slots: u32) -> EngineOptions {
+    let nonces = NonceRules { window: slots, ..options().nonces };
+    EngineOptions { nonces, ..patient() }
+}
+
+pub(crate) fn reason(words: &str) -> Text<500> {
+    Text::lossy(words)
+}
+
+/// As many transfers of the first account, by their values.
+pub(crate) async fn transfers(engine: &Engine, values: impl IntoIterator<Item = u64>) -> Vec<TxId> {
+    let mut ids = Vec::new();
+    for value in values {
+        ids.push(id(engine.create(account(1), None, transfer(value)).await.unwrap()));
+    }
+    ids
+}
+
+/// Has a further attempt signed, and waits until a node was handed it.
+pub(crate) async fn sign(cluster: &Cluster, engine: &Engine, tx: TxId, action: Action) -> TxHash {
+    let acted = act(engine, tx, action).await;
+    let Ok(Acted::Signed(hash)) = acted else { panic!("not signed: {acted:?}") };
+    cluster.eventually("it is handed over", async || cluster.chain.sends(hash) > 0).await;
+    hash
+}
+
+pub(crate) async fn act(engine: &Engine, tx: TxId, action: Action) -> Result<Acted, ActError> {
+    engine.operator().act(tx, action, reason("a test wants it")).await
+}
+
+/// Mines so many blocks.
+pub(crate) fn mine_blocks(cluster: &Cluster, blocks: usize) {
+    for _ in 0..blocks {
+        cluster.chain.mine();
+    }
+}
+
+/// Transfers of the first account, each with a node.
+pub(crate) async fn pending(
+    cluster: &Cluster,
+    engine: &Engine,
+    values: impl IntoIterator<Item = u64>,
+) -> Vec<TxId> {
+    let ids = transfers(engine, values).await;
+    until_pending(cluster, &ids).await;
+    ids
+}
+
+/// Waits until each of these is with a node.
+pub(crate) async fn until_pending(cluster: &Cluster, ids: &[TxId]) {
+    for id in ids {
+        cluster.until(*id, "was with a node", |tx| tx.row.state == PENDING).await;
+    }
 }
 
 /// A signer that fails for some values.

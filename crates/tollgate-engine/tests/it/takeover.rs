@@ -8,8 +8,10 @@ use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
 use tollgate_testkit::fake_chain::{Reorged, TxMatch};
 
-use crate::govern::{PENDING, patient, sign, transfers};
-use crate::support::{Cluster, account, create_when_owned, hasty, id, options, request, transfer};
+use crate::support::{
+    Cluster, account, create_when_owned, hasty, id, mine_blocks, options, patient, pending,
+    request, sign, transfer, transfers,
+};
 
 /// A node on a runtime of its own, so that it can die as a whole, at whatever it is doing.
 fn doomed(cluster: &Cluster, count: u64) -> (tokio::runtime::Runtime, Vec<tollgate_model::TxId>) {
@@ -81,19 +83,16 @@ async fn a_slot_that_was_never_sent_is_not_given_to_another_after_a_restart() {
 #[tokio::test(flavor = "multi_thread")]
 async fn older_attempt_mined_without_an_owner_is_recognised() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let tx = transfers(&engine, [10]).await[0];
-    cluster.until(tx, "was with a node", |tx| tx.seen.state == PENDING).await;
+    let tx = pending(&cluster, &engine, [10]).await[0];
     // The pool keeps the older one.
     cluster.chain.answer_next(AnswerClass::ReplacementUnderpriced);
     sign(&cluster, &engine, tx, Action::SpeedUp).await;
     engine.stop().await;
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 5);
     let _heir = cluster.node("b", patient());
-    cluster.until(tx, "ended", |tx| tx.seen.state.is_final()).await;
+    cluster.until(tx, "ended", |tx| tx.row.state.is_final()).await;
     let record = cluster.record(tx).await;
-    assert_eq!(record.seen.state, TxState::Confirmed);
+    assert_eq!(record.row.state, TxState::Confirmed);
     let attempts = cluster.attempts(tx).await;
     assert_eq!(attempts.len(), 2);
     assert_eq!(record.mined.unwrap().tx_hash, attempts[0].tx_hash, "the one that was mined");
@@ -131,7 +130,7 @@ async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_w
     let cluster = Cluster::pipelined().await;
     let a = cluster.node("a", options());
     let tx = id(a.create(account(1), None, transfer(1)).await.unwrap());
-    cluster.until(tx, "sent", |tx| matches!(tx.seen.state, TxState::Tracking(_))).await;
+    cluster.until(tx, "sent", |tx| matches!(tx.row.state, TxState::Tracking(_))).await;
     cluster.chain.mine();
     cluster.until(tx, "mined", |tx| tx.mined.is_some()).await;
     a.stop().await;
@@ -140,22 +139,18 @@ async fn a_receipt_whose_block_left_the_chain_before_the_new_owner_came_is_not_w
     cluster.chain.reorg(1, Reorged::Remined);
     let _b = cluster.node("b", options());
     cluster.mine_until_final(&[tx]).await;
-    assert_eq!(cluster.record(tx).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(tx).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [1]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn takeover_delays_neither_creates_nor_finality_while_lookups_by_hash_hang() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let mined = transfers(&engine, [10]).await;
-    cluster.until(mined[0], "was with a node", |tx| tx.seen.state == PENDING).await;
+    let mined = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(mined[0], "was mined", |tx| tx.mined.is_some()).await;
     cluster.chain.hold(TxMatch::Value(11));
-    let open = transfers(&engine, [11, 12]).await;
-    for id in &open {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
-    }
+    let open = pending(&cluster, &engine, [11, 12]).await;
     engine.stop().await;
     drop(engine);
     cluster.chain.hang_hashes(true);

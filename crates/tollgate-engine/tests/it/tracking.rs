@@ -10,14 +10,10 @@ use tollgate_model::port::chain::{BlockTag, Chain};
 use tollgate_model::{Address, Failed, Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::{Query, Reorged, TxMatch};
 
-use crate::govern::{PENDING, patient, transfers, window};
-use crate::support::{Cluster, account, id, options, transfer};
-
-async fn pending(cluster: &Cluster, ids: &[TxId]) {
-    for id in ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
-    }
-}
+use crate::support::{
+    Cluster, account, id, mine_blocks, options, patient, pending, transfer, transfers,
+    until_pending, window,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert() {
@@ -26,7 +22,7 @@ async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert(
     let engine = cluster.node("a", EngineOptions { receipt_alert_after: soon, ..options() });
     let mine = transfers(&engine, [10, 11]).await;
     let other = id(engine.create(account(2), None, transfer(20)).await.unwrap());
-    pending(&cluster, &[mine[0], mine[1], other]).await;
+    until_pending(&cluster, &[mine[0], mine[1], other]).await;
     let hash = cluster.record(mine[0]).await.newest_hash.unwrap();
     cluster.chain.fail(Query::Receipt(hash), true);
 
@@ -42,49 +38,43 @@ async fn unreadable_receipt_delays_only_its_own_transaction_and_raises_an_alert(
     assert_eq!(alerts[0].submitter, account(1));
     assert!(alerts[0].detail.contains(&hash.to_string()), "{}", alerts[0].detail);
     let record = cluster.record(mine[0]).await;
-    assert!(!record.seen.state.is_final(), "I8: no receipt, no end: {record:?}");
+    assert!(!record.row.state.is_final(), "I8: no receipt, no end: {record:?}");
 
     cluster.chain.fail(Query::Receipt(hash), false);
     cluster.mine_until_final(&[mine[0]]).await;
-    assert_eq!(cluster.record(mine[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(mine[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [10, 11], "executed once");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unreadable_receipt_at_takeover_delays_only_its_own_transaction() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, 0..20).await;
-    pending(&cluster, &ids).await;
+    let ids = pending(&cluster, &engine, 0..20).await;
     engine.stop().await;
     let hash = cluster.record(ids[0]).await.newest_hash.unwrap();
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 5);
     cluster.chain.fail(Query::Receipt(hash), true);
     let _heir = cluster.node("b", patient());
     for id in &ids[1..] {
-        cluster.until(*id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+        cluster.until(*id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     }
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     cluster.chain.fail(Query::Receipt(hash), false);
-    cluster.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn view_catches_up_after_an_outage_though_a_share_of_block_reads_fails_for_ever() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, [10]).await;
-    pending(&cluster, &ids).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     cluster.chain.fail(Query::Blocks, true);
-    for _ in 0..120 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 120);
     // Never 120 good answers in a row.
     cluster.chain.fail_blocks_steadily(7);
     cluster.chain.fail(Query::Blocks, false);
-    cluster.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
     cluster
         .eventually("the view is at the head", async || {
             engine.view().head().is_some_and(|head| head.number == 121)
@@ -111,11 +101,9 @@ async fn head_announced_far_ahead_does_not_stop_the_view() {
 #[tokio::test(flavor = "multi_thread")]
 async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_nobody() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let first = transfers(&engine, 0..10).await;
-    pending(&cluster, &first).await;
+    let first = pending(&cluster, &engine, 0..10).await;
     cluster.chain.mine();
-    let second = transfers(&engine, [10]).await;
-    pending(&cluster, &second).await;
+    let second = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     for id in first.iter().chain(&second) {
         cluster.until(*id, "was mined", |tx| tx.mined.is_some()).await;
@@ -124,19 +112,17 @@ async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_
     let (kept, broken) = (kept.mined.unwrap().block_number, broken.mined.unwrap().block_number);
     engine.stop().await;
     drop(engine);
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 5);
     let before = cluster.chain.asked_for_block(kept);
     cluster.chain.fail(Query::Block(broken), true);
     let _heir = cluster.node("b", patient());
     for id in &first {
-        cluster.until(*id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+        cluster.until(*id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     }
     assert_eq!(cluster.chain.asked_for_block(kept) - before, 1, "one look for ten transactions");
-    assert!(!cluster.record(second[0]).await.seen.state.is_final(), "I8: no answer is no proof");
+    assert!(!cluster.record(second[0]).await.row.state.is_final(), "I8: no answer is no proof");
     cluster.chain.fail(Query::Block(broken), false);
-    cluster.until(second[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(second[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
 
     // The list of confirmations names the blocks that it holds.
     let list = cluster.store.confirmations(second[0]).await.unwrap().unwrap();
@@ -151,14 +137,12 @@ async fn finality_below_the_view_takes_one_look_per_block_and_one_failure_holds_
 async fn mined_below_the_view(cluster: &Cluster) -> (TxId, u64) {
     let engine = cluster.node("a", patient());
     let ids = transfers(&engine, [10]).await;
-    pending(cluster, &ids).await;
+    until_pending(cluster, &ids).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     let block = cluster.record(ids[0]).await.mined.unwrap().block_number;
     engine.stop().await;
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(cluster, 5);
     (ids[0], block)
 }
 
@@ -168,7 +152,7 @@ async fn single_wrong_hash_of_a_block_below_the_view_takes_nothing_back() {
     let (id, block) = mined_below_the_view(&cluster).await;
     cluster.chain.show_wrong_hash(block, 1);
     let _heir = cluster.node("b", options());
-    cluster.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     assert_eq!(cluster.chain.wrong_hashes_left(block), 0);
     let list = cluster.store.confirmations(id).await.unwrap().unwrap();
     assert!(!list.new_fork, "one answer is no proof of a fork: {list:?}");
@@ -180,7 +164,7 @@ async fn repeated_wrong_hash_of_a_block_below_the_view_delays_finality_only_whil
     let (id, block) = mined_below_the_view(&cluster).await;
     cluster.chain.show_wrong_hash(block, 4);
     let _heir = cluster.node("b", options());
-    cluster.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     assert_eq!(cluster.chain.wrong_hashes_left(block), 0);
     let list = cluster.store.confirmations(id).await.unwrap().unwrap();
     assert!(list.new_fork, "it was taken back: {list:?}");
@@ -192,8 +176,7 @@ async fn block_that_no_endpoint_delivers_raises_an_alert_and_delays_only_what_it
     let cluster = Cluster::pipelined().await;
     let soon = Duration::from_millis(300);
     let engine = cluster.node("a", EngineOptions { receipt_alert_after: soon, ..options() });
-    let held = transfers(&engine, [10]).await;
-    pending(&cluster, &held).await;
+    let held = pending(&cluster, &engine, [10]).await;
     let missing = cluster.chain.height() as u64 + 1;
     cluster.chain.fail(Query::Block(missing), true);
     cluster.chain.mine();
@@ -204,11 +187,11 @@ async fn block_that_no_endpoint_delivers_raises_an_alert_and_delays_only_what_it
     let detail = &alerts[0].detail;
     assert!(detail.contains(&format!("block {missing} ")), "{detail}");
     cluster.until(held[0], "was found by its hash", |tx| tx.mined.is_some()).await;
-    assert!(!cluster.record(held[0]).await.seen.state.is_final(), "I8: no answer is no proof");
+    assert!(!cluster.record(held[0]).await.row.state.is_final(), "I8: no answer is no proof");
 
     cluster.chain.fail(Query::Block(missing), false);
     cluster.mine_until_final(&held).await;
-    assert_eq!(cluster.record(held[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(held[0]).await.row.state, TxState::Confirmed);
     assert_eq!((cluster.paid(account(1)), cluster.paid(account(2))), (vec![10], vec![20]));
 }
 
@@ -229,8 +212,8 @@ async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
     }
     cluster.chain.hold(TxMatch::Value(other_value));
     let other = id(engine.create(account(2), None, transfer(other_value)).await.unwrap());
-    pending(&cluster, &failures).await;
-    pending(&cluster, &[other]).await;
+    until_pending(&cluster, &failures).await;
+    until_pending(&cluster, &[other]).await;
     for value in values.chain([other_value]) {
         cluster.chain.release(TxMatch::Value(value));
         cluster.chain.mine();
@@ -242,7 +225,7 @@ async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
     cluster.mine_until_final(&failures).await;
     for id in failures {
         let record = cluster.record(id).await;
-        assert_eq!(record.seen.state, TxState::Failed(Failed::Reverted));
+        assert_eq!(record.row.state, TxState::Failed(Failed::Reverted));
         assert_eq!(record.mined.unwrap().revert_reason, None);
     }
 }
@@ -250,19 +233,15 @@ async fn reasons_of_failures_that_can_not_be_had_delay_only_the_failures() {
 #[tokio::test(flavor = "multi_thread")]
 async fn view_jumps_over_a_long_gap_and_transactions_in_it_are_found_by_their_hashes() {
     let (cluster, engine) = Cluster::with_node(options()).await;
-    let first = transfers(&engine, [10]).await;
-    pending(&cluster, &first).await;
+    let first = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(first[0], "was mined", |tx| tx.mined.is_some()).await;
     cluster.chain.fail(Query::Blocks, true);
-    let second = transfers(&engine, [11]).await;
-    pending(&cluster, &second).await;
-    for _ in 0..4_500 {
-        cluster.chain.mine();
-    }
+    let second = pending(&cluster, &engine, [11]).await;
+    mine_blocks(&cluster, 4_500);
     cluster.chain.fail(Query::Blocks, false);
     for id in [first[0], second[0]] {
-        cluster.until(id, "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+        cluster.until(id, "was final", |tx| tx.row.state == TxState::Confirmed).await;
     }
     let head = cluster.chain.height() as u64;
     assert_eq!(engine.view().head().map(|head| head.number), Some(head));
@@ -289,12 +268,11 @@ async fn finality_tag_that_the_chain_lacks_raises_an_alert_that_says_what_helps(
     let finality = FinalityRule::Finalized;
     let receipt_alert_after = Duration::from_millis(300);
     let engine = cluster.node("a", EngineOptions { finality, receipt_alert_after, ..patient() });
-    let ids = transfers(&engine, [10]).await;
-    pending(&cluster, &ids).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     let detail = stalled(&cluster).await;
     assert!(detail.contains("set `finality` to `confirmations:N`"), "{detail}");
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     assert_eq!(cluster.alerts.of(AlertKind::FinalityStalled).len(), 1, "once, not at each tick");
 }
 
@@ -303,8 +281,7 @@ async fn chain_that_makes_no_empty_blocks_raises_an_alert_and_confirms_with_the_
     let cluster = Cluster::pipelined().await;
     let finality_alert_after = Duration::from_millis(300);
     let engine = cluster.node("a", EngineOptions { finality_alert_after, ..patient() });
-    let ids = transfers(&engine, [10]).await;
-    pending(&cluster, &ids).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     let detail = stalled(&cluster).await;
     assert!(detail.contains("set `finality` to `confirmations:1`"), "{detail}");
@@ -322,13 +299,9 @@ async fn finality_that_goes_on_raises_no_alert() {
 #[tokio::test(flavor = "multi_thread")]
 async fn receipt_above_the_view_of_a_successor_that_lags_is_neither_orphaned_nor_a_fork() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = transfers(&engine, [10]).await;
-    pending(&cluster, &ids).await;
-    for _ in 0..4 {
-        cluster.chain.mine();
-    }
-    let more = transfers(&engine, [11]).await;
-    pending(&cluster, &more).await;
+    pending(&cluster, &engine, [10]).await;
+    mine_blocks(&cluster, 4);
+    let more = pending(&cluster, &engine, [11]).await;
     cluster.chain.mine();
     cluster.chain.mine();
     cluster.until(more[0], "was mined", |tx| tx.mined.is_some()).await;
@@ -342,7 +315,7 @@ async fn receipt_above_the_view_of_a_successor_that_lags_is_neither_orphaned_nor
             heir.view().head().is_some_and(|head| head.number == lagging)
         })
         .await;
-    heir.reconcile(account(1)).await.unwrap();
+    heir.operator().reconcile(account(1)).await.unwrap();
     assert!(cluster.record(more[0]).await.mined.is_some(), "above the view is not yet, not gone");
     cluster.chain.hide_newest(0);
     cluster.mine_until_final(&[more[0], first[0]]).await;
@@ -362,9 +335,7 @@ async fn block_below_the_view_that_can_not_be_fetched_confirms_nothing_after_a_r
     let (id, block) = mined_below_the_view(&cluster).await;
     // While nobody looked, the block was replaced, and what it held is lost.
     cluster.chain.reorg(cluster.chain.height() + 1 - block as usize, Reorged::Dropped);
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 5);
     cluster.chain.fail(Query::Block(block), true);
     let before = cluster.chain.asked_for_block(block);
     let heir = cluster.node("b", patient());
@@ -374,9 +345,9 @@ async fn block_below_the_view_that_can_not_be_fetched_confirms_nothing_after_a_r
             cluster.chain.asked_for_block(block) >= before + 3
         })
         .await;
-    heir.reconcile(account(1)).await.unwrap();
+    heir.operator().reconcile(account(1)).await.unwrap();
     let record = cluster.record(id).await;
-    assert!(!record.seen.state.is_final(), "I8: no answer is no proof: {record:?}");
+    assert!(!record.row.state.is_final(), "I8: no answer is no proof: {record:?}");
     cluster.chain.fail(Query::Block(block), false);
     cluster.mine_until_final(&[id]).await;
     assert_eq!(cluster.paid(account(1)), [10], "executed once, in the chain that there is");
@@ -386,22 +357,19 @@ async fn block_below_the_view_that_can_not_be_fetched_confirms_nothing_after_a_r
 #[tokio::test(flavor = "multi_thread")]
 async fn create_does_not_wait_for_blocks_below_the_view_that_hang() {
     let (cluster, engine) = Cluster::with_node(window(300)).await;
-    let ids = transfers(&engine, 0..100).await;
-    pending(&cluster, &ids).await;
+    let ids = pending(&cluster, &engine, 0..100).await;
     cluster.chain.mine();
     for id in &ids {
         cluster.until(*id, "was mined", |tx| tx.mined.is_some()).await;
     }
     let block = cluster.record(ids[0]).await.mined.unwrap().block_number;
     engine.stop().await;
-    for _ in 0..5 {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, 5);
     cluster.chain.hang_block(block);
     let heir = cluster.node("b", window(300));
     let later = transfers(&heir, [200]).await;
     cluster.mine_until_final(&later).await;
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -409,14 +377,13 @@ async fn finality_tag_that_moves_while_the_head_stands_ends_what_waits_for_it() 
     let cluster = Cluster::pipelined().await;
     cluster.chain.set_tag(0);
     let engine = cluster.node("a", EngineOptions { finality: FinalityRule::Safe, ..patient() });
-    let ids = transfers(&engine, [10]).await;
-    pending(&cluster, &ids).await;
+    let ids = pending(&cluster, &engine, [10]).await;
     cluster.chain.mine();
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     cluster.eventually("the tag is known", async || engine.view().tagged == Some(0)).await;
-    assert!(!cluster.record(ids[0]).await.seen.state.is_final(), "I8");
+    assert!(!cluster.record(ids[0]).await.row.state.is_final(), "I8");
     cluster.chain.set_tag(1);
-    cluster.until(ids[0], "was final", |tx| tx.seen.state == TxState::Confirmed).await;
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
     assert_eq!(cluster.chain.height(), 1, "no block came meanwhile");
 }
 
@@ -435,9 +402,7 @@ async fn view_catches_up_though_heads_are_announced_too_far_ahead_to_be_delivere
     // All at once: the view is behind by so many.
     cluster.chain.fail(Query::Blocks, true);
     cluster.chain.announce_ahead(100_000);
-    for _ in 0..BLOCKS {
-        cluster.chain.mine();
-    }
+    mine_blocks(&cluster, BLOCKS as usize);
     let before = cluster.chain.heads_asked();
     cluster.chain.fail(Query::Blocks, false);
     cluster

@@ -8,8 +8,10 @@ use tollgate_model::port::{AlertKind, Checkpoint};
 use tollgate_model::{StuckReason, TxState};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use crate::govern::{PENDING, act, patient, transfers};
-use crate::support::{Cluster, FaultySigner, account, id, options, transfer};
+use crate::support::{
+    Cluster, FaultySigner, PENDING, account, act, id, options, patient, pending, transfer,
+    transfers,
+};
 
 const UNWRITABLE: TxState = TxState::Stuck(StuckReason::Unwritable);
 
@@ -69,27 +71,24 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck_and_no_other(
     let signer = FaultySigner::signing_nothing_for([BAD]);
     let engine = node(&cluster, &signer);
     cluster.chain.hold(TxMatch::Value(10));
-    let ids = transfers(&engine, [10, 11]).await;
-    for id in &ids {
-        cluster.until(*id, "was with a node", |tx| tx.seen.state == PENDING).await;
-    }
+    let ids = pending(&cluster, &engine, [10, 11]).await;
     signer.fail_always(true);
     let refused = act(&engine, ids[0], Action::SpeedUp).await;
     assert!(matches!(refused, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");
     signer.fail_always(false);
-    cluster.until(ids[0], "is stuck", |tx| tx.seen.state == UNWRITABLE).await;
+    cluster.until(ids[0], "is stuck", |tx| tx.row.state == UNWRITABLE).await;
     let record = cluster.record(ids[0]).await;
     assert_eq!(record.attempts, 1, "I5: nothing of it is kept, and nothing was sent");
     assert!(record.last_error.unwrap().as_str().contains("rawTx"));
     let told = cluster.alerts.of(AlertKind::Stuck);
     assert!(told.iter().any(|alert| alert.tx_id == Some(ids[0])), "{told:?}");
-    assert_eq!(cluster.record(ids[1]).await.seen.state, PENDING, "its neighbour goes on");
+    assert_eq!(cluster.record(ids[1]).await.row.state, PENDING, "its neighbour goes on");
     // A person has it sent again, and evidence still moves it.
     let resent = async || act(&engine, ids[0], Action::Resubmit).await == Ok(Acted::Resent);
     cluster.eventually("it is sent again", resent).await;
     cluster.chain.release(TxMatch::Value(10));
     cluster.mine_until_final(&ids).await;
-    assert_eq!(cluster.record(ids[0]).await.seen.state, TxState::Confirmed);
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
     assert_eq!(cluster.paid(account(1)), [10, 11]);
 }
 
@@ -109,7 +108,7 @@ async fn estimate_that_no_store_can_hold_is_the_nodes_trouble_and_leaves_nothing
     // A slot is closed all the same, by the gas that such a transfer takes.
     cluster.chain.hold(TxMatch::Value(0));
     cluster
-        .until(ids[0], "was with a node", |tx| matches!(tx.seen.state, TxState::Tracking(_)))
+        .until(ids[0], "was with a node", |tx| matches!(tx.row.state, TxState::Tracking(_)))
         .await;
     let cancelled = act(&engine, ids[0], Action::Cancel).await;
     assert!(matches!(cancelled, Ok(Acted::Signed(_))), "{cancelled:?}");

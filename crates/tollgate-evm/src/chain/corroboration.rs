@@ -6,9 +6,12 @@
 //! for
 //! [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after).
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use super::router::Router;
 
 /// Readings further apart than this don't show that there was no second one between them.
 const READINGS_APART_MAX: Duration = Duration::from_secs(15 * 60);
@@ -21,7 +24,7 @@ pub(super) struct SingleSource {
 }
 
 impl SingleSource {
-    /// Whether this many readings are enough, with this many endpoints configured.
+    /// Returns whether this many readings are enough, with this many endpoints configured.
     pub(super) fn is_enough(
         &mut self,
         readings: usize,
@@ -39,6 +42,20 @@ impl SingleSource {
         let first = known.map_or(now, |(first, _)| first);
         self.alone = Some((first, now));
         readings > 0 && now.saturating_duration_since(first) >= after
+    }
+}
+
+/// The [`SingleSource`] of a question whose answer does not depend on an account: endpoints differ in
+/// which data they keep.
+#[derive(Debug, Default)]
+pub(super) struct ChainSource(Mutex<SingleSource>);
+
+impl ChainSource {
+    /// Returns whether this many readings are enough now.
+    pub(super) fn is_enough(&self, readings: usize, router: &Router) -> bool {
+        let mut single = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (readers, after) = (router.readers_configured(), router.config.single_source_after);
+        single.is_enough(readings, readers, Instant::now(), after)
     }
 }
 

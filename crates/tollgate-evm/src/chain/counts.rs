@@ -16,23 +16,33 @@
 //! Endpoints that rest or lag don't vote. The caller decides how far to trust a count that one endpoint
 //! alone reports: the **sure** count and the **highest** reported ones are returned beside the agreed
 //! counts (I16). Time makes nothing sure: however long one endpoint alone reports a count, a second one
-//! or a person has to confirm it before a cursor moves far.
+//! or a person has to confirm it before a cursor moves far. The **support** of the mined count says
+//! whether two endpoints report exactly this count, and whether that has been waited for long enough.
+//! Endpoints that differ are named in a warning.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_model::port::chain::{AccountCounts, ChainUnavailable};
+use tollgate_model::port::chain::{AccountCounts, ChainUnavailable, CountSupport};
 use tollgate_model::{Address, Nonce};
 
+use super::corroboration::SingleSource;
+use super::disagreements::{Claim, LASTING, Subject};
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::json::Quantity;
 use crate::endpoint::{RpcError, RpcErrorKind};
 
 /// Endpoints that are asked for a count.
 const VOTERS_MAX: usize = 3;
+
+/// How long a second endpoint is waited for before the count of the only one that answers is enough for
+/// the first slot of an account. A pause of an endpoint is mostly shorter. It applies to the chain, so an
+/// endpoint that is gone does not delay each new account.
+const SECOND_COUNT_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Accounts that are remembered (I13). A forgotten mark costs a safeguard, not correctness.
 const ACCOUNTS_MAX: usize = 65_536;
@@ -95,6 +105,8 @@ struct Account {
     marks: [Option<HighWaterMark>; 2],
     /// The highest count that more than one endpoint confirms.
     sure: u64,
+    /// Since when no two endpoints report the same mined count.
+    disputed: SingleSource,
 }
 
 impl Account {
@@ -106,18 +118,54 @@ impl Account {
         let values = [mined_sure, pending_sure].into_iter().flatten().map(|mark| mark.value);
         self.sure = values.max().unwrap_or(self.sure);
     }
+
+    /// The support of the mined count by the readings that led to it. `single` is the chain's.
+    fn support(
+        &mut self,
+        mined: &[Reading],
+        single: &mut SingleSource,
+        question: Question,
+    ) -> CountSupport {
+        let Question { readers, single_source_after, now, .. } = question;
+        let value = self.marks[0].map(|mark| mark.value);
+        let equal = mined.iter().filter(|reading| Some(reading.value) == value).count();
+        let heard = single.is_enough(
+            mined.len(),
+            readers,
+            now,
+            single_source_after.min(SECOND_COUNT_PATIENCE),
+        );
+        if readers < 2 || equal >= 2 {
+            self.disputed = SingleSource::default();
+            return CountSupport::Confirmed;
+        }
+        let is_overdue = match mined.len() {
+            0 | 1 => heard,
+            _ => self.disputed.is_enough(1, readers, now, single_source_after),
+        };
+        if is_overdue { CountSupport::Overdue } else { CountSupport::Open }
+    }
 }
 
-/// The endpoints that were asked for counts.
+/// The circumstances in which endpoints were asked for counts.
 #[derive(Clone, Copy, Debug)]
 struct Question {
+    /// Endpoints that were asked.
     voters: usize,
-    is_only_reader: bool,
+    /// Endpoints that are configured for reads.
+    readers: usize,
+    /// [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after).
+    single_source_after: Duration,
+    /// The canonical head after they have answered.
+    head: u64,
+    now: Instant,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct HighWaterMarks {
     accounts: Mutex<HashMap<Address, Account>>,
+    /// Since when only one endpoint has answered.
+    single: Mutex<SingleSource>,
 }
 
 impl HighWaterMarks {
@@ -125,9 +173,8 @@ impl HighWaterMarks {
         &self,
         of: Address,
         readings: [&[Reading]; 2],
-        asked: Question,
-        head: u64,
-    ) -> Account {
+        question: Question,
+    ) -> (Account, CountSupport) {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&of) {
             let any = accounts.keys().next().copied();
@@ -135,10 +182,12 @@ impl HighWaterMarks {
         }
         let account = accounts.entry(of).or_default();
         for (mark, readings) in account.marks.iter_mut().zip(readings) {
-            *mark = next_mark(*mark, readings, asked.voters, head);
+            *mark = next_mark(*mark, readings, question.voters, question.head);
         }
-        account.update_sure(asked.is_only_reader);
-        *account
+        account.update_sure(question.readers < 2);
+        let mut single = self.single.lock().unwrap_or_else(PoisonError::into_inner);
+        let support = account.support(readings[0], &mut single, question);
+        (*account, support)
     }
 }
 
@@ -162,8 +211,10 @@ pub(super) async fn counts(
     }))
     .await;
     let (mut mined, mut pending, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
-    let mut may_have_a_pool = false;
+    let (mut may_have_a_pool, mut claims) = (false, Vec::new());
     for (name, of_head, of_pool) in answers {
+        let claim = |read: &Reading| (Claim::new(name, read.value), read.head);
+        claims.extend(of_head.as_ref().ok().map(claim));
         may_have_a_pool |= of_pool.as_ref().is_err_and(|error| error.kind != RpcErrorKind::Node);
         let mut keep = |answer: Result<Reading, RpcError>, list: &mut Vec<Reading>| match answer {
             Ok(reading) => list.push(reading),
@@ -176,14 +227,24 @@ pub(super) async fn counts(
     if mined.is_empty() || pending.is_empty() && may_have_a_pool {
         return Err(unavailable("eth_getTransactionCount", &refusals));
     }
-    let head = router.head().map_or(0, |head| head.number);
-    let is_only_reader = router.readers_configured() < 2;
     let highest_of = |readings: &[Reading]| readings.iter().map(|reading| reading.value).max();
     let (told_mined, told_pending) = (highest_of(&mined), highest_of(&pending));
-    let asked = Question { voters: voters.len(), is_only_reader };
-    let Account { marks: [mined, pending], sure, .. } =
-        marks.settle(of, [&mined, &pending], asked, head);
+    let question = Question {
+        voters: voters.len(),
+        readers: router.readers_configured(),
+        single_source_after: router.config.single_source_after,
+        head: router.head().map_or(0, |head| head.number),
+        now: Instant::now(),
+    };
+    let (Account { marks: [mined, pending], sure, .. }, support) =
+        marks.settle(of, [&mined, &pending], question);
     let mined = mined.map_or(0, |mark| mark.value);
+    // An endpoint whose head is older lags; that is no contradiction.
+    let newest = claims.iter().map(|(_, head)| *head).max();
+    claims.retain(|(_, head)| Some(*head) == newest);
+    let claims: Vec<_> = claims.into_iter().map(|(claim, _)| claim).collect();
+    let subject = Subject { what: "mined count", of: &of.to_string() };
+    router.disagreements.note(subject, mined, &claims, LASTING);
     // A mined transaction was pending; a node without a pool may report less.
     let pending = pending.map_or(mined, |mark| mark.value.max(mined));
     let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
@@ -195,6 +256,7 @@ pub(super) async fn counts(
         sure: nonce(sure)?,
         highest: nonce(highest)?,
         told: nonce(told)?,
+        support,
     })
 }
 

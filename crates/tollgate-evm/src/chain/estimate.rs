@@ -101,7 +101,7 @@ async fn estimate(member: &PoolMember, object: &Value, until: Instant) -> Result
     again
 }
 
-/// Whether a node complains about the form of the request, not about the call.
+/// Returns whether a node complains about the form of the request, not about the call.
 fn is_about_params(error: &RpcError) -> bool {
     let is_invalid = error.kind == RpcErrorKind::Node && error.code == Some(INVALID_PARAMS);
     is_invalid || error.is_argument_too_many()

@@ -16,6 +16,7 @@ use tollgate_model::fee_agreement::{Agreement, RecentPrice, agree};
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable, FeeQuote, Speed};
 
 use self::endpoint_quotes::{price, quotes_of};
+use super::disagreements::{Claim, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 
@@ -148,7 +149,7 @@ async fn fetch(router: &Router, recent: RecentPrices) -> Result<Settled, ChainUn
     let mut refusals = Vec::new();
     for round in std::iter::once(voters).chain(others) {
         let quotes = read_quotes(round, deadline, &mut refusals).await;
-        if let Some(settled) = settle(&quotes, recent, agreed_base_fee(router)) {
+        if let Some(settled) = settle(router, &quotes, recent) {
             return Ok(settled);
         }
     }
@@ -195,12 +196,12 @@ async fn read_quotes(
 
 /// Agrees on the quotes. Each speed is agreed on by itself: an endpoint whose normal price is chosen does
 /// not decide the fast one (I16).
-fn settle(all: &[EndpointQuotes], recent: RecentPrices, base: Option<u128>) -> Option<Settled> {
-    let one = |speed: Speed| settle_one(all, speed, recent[speed as usize]);
+fn settle(router: &Router, all: &[EndpointQuotes], recent: RecentPrices) -> Option<Settled> {
+    let one = |speed: Speed| settle_one(router, all, speed, recent[speed as usize]);
     let (slow, normal, fast) = (one(Speed::Slow)?, one(Speed::Normal)?, one(Speed::Fast)?);
     let confirmed = [slow.1, normal.1, fast.1];
     // The offer leaves room for the base fee to double, as in any quote.
-    let least = base.and_then(|base| price(base.saturating_mul(2)).ok());
+    let least = agreed_base_fee(router).and_then(|base| price(base.saturating_mul(2)).ok());
     let raised = |(quote, _): (FeeQuote, bool)| match least {
         Some(least) if quote.base_fee.is_some() => quote.raised_to(least),
         Some(_) | None => quote,
@@ -214,6 +215,7 @@ fn settle(all: &[EndpointQuotes], recent: RecentPrices, base: Option<u128>) -> O
 
 /// The agreed quote of one speed, and whether more than one endpoint confirms it.
 fn settle_one(
+    router: &Router,
     all: &[EndpointQuotes],
     speed: Speed,
     recent: Option<RecentPrice>,
@@ -221,17 +223,14 @@ fn settle_one(
     let quotes = || all.iter().map(|(name, quotes)| (name, quotes[speed as usize]));
     let prices: Vec<_> = quotes().map(|(_, quote)| quote.max_fee).collect();
     let Agreement { voice, within, confirmed, disputed } = agree(&prices, recent)?;
-    if disputed {
-        let said = quotes().map(|(name, quote)| format!("{name}: {} wei", quote.max_fee));
-        let said = said.collect::<Vec<_>>().join(", ");
-        tracing::warn!(said, ?speed, "endpoints disagree about fees");
-    }
-    let (name, quote) = quotes().nth(voice)?;
+    let (_, quote) = quotes().nth(voice)?;
     let bounded = within.map_or(quote, |(least, most)| quote.limited_to(most).raised_to(least));
-    if bounded.max_fee != quote.max_fee {
-        let (quoted, used) = (quote.max_fee.wei(), bounded.max_fee.wei());
-        let why = "a single endpoint's fee is far from what two agreed on";
-        tracing::warn!(endpoint = name, quoted, used, why, "fee quote bounded");
-    }
+    // Without a dispute the prices differ as prices do.
+    let is_contradicted = disputed || bounded.max_fee != quote.max_fee;
+    let claims = quotes().filter(|_| is_contradicted);
+    let claims: Vec<_> = claims.map(|(name, quote)| Claim::new(name, quote.max_fee)).collect();
+    let subject = Subject { what: "max fee per gas", of: "" };
+    // At once: it is about money.
+    router.disagreements.note(subject, bounded.max_fee, &claims, Duration::ZERO);
     Some((bounded, confirmed))
 }

@@ -14,7 +14,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::json;
@@ -24,6 +23,7 @@ use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
 use super::blocks::block_of;
 use super::corroboration::SingleSource;
 use super::counts::agreed;
+use super::disagreements::{Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcErrorKind;
@@ -31,10 +31,6 @@ use crate::endpoint::json::{BlockJson, quantity};
 
 /// How many endpoints are asked for a tag.
 const VOTERS_MAX: usize = 3;
-/// How long a tag may stay behind what an endpoint claims before a warning says so.
-const WARNING_AFTER: Duration = Duration::from_secs(60);
-/// How soon that warning is repeated.
-const WARNING_INTERVAL: Duration = Duration::from_secs(600);
 
 /// The confirmed blocks, by tag.
 #[derive(Debug, Default)]
@@ -47,30 +43,11 @@ struct Confirmed {
     /// The highest block that was confirmed.
     block: Option<Block>,
     single: SingleSource,
-    /// Since when an endpoint claims more than is confirmed.
-    behind_since: Option<Instant>,
-    warned_at: Option<Instant>,
 }
 
 impl Confirmed {
     fn number(&self) -> Option<u64> {
         self.block.as_ref().map(|block| block.at.number)
-    }
-
-    /// Whether to warn now that the confirmed block stays below the highest claim.
-    fn is_warning_due(&mut self, highest: Option<u64>, moved: bool, now: Instant) -> bool {
-        if moved || highest <= self.number() {
-            self.behind_since = None;
-            return false;
-        }
-        let since = *self.behind_since.get_or_insert(now);
-        let is_recent = |at: Instant| now.saturating_duration_since(at) < WARNING_INTERVAL;
-        let is_due = now.saturating_duration_since(since) >= WARNING_AFTER
-            && !self.warned_at.is_some_and(is_recent);
-        if is_due {
-            self.warned_at = Some(now);
-        }
-        is_due
     }
 }
 
@@ -127,8 +104,16 @@ impl Claims {
         claims
     }
 
-    fn highest(&self) -> Option<u64> {
-        self.heights.iter().map(|(_, height)| *height).max()
+    /// Notes who claims more than is confirmed, while nothing more is confirmed.
+    fn compare(&self, router: &Router, tag: &'static str, confirmed: Option<u64>, moved: bool) {
+        let used = confirmed.map_or("none".to_owned(), |number| number.to_string());
+        let claim = |(member, height): &(Arc<PoolMember>, u64)| {
+            let is_above = !moved && Some(*height) > confirmed;
+            let claimed = if is_above { height.to_string() } else { used.clone() };
+            Claim::new(member.endpoint.name(), claimed)
+        };
+        let all: Vec<_> = self.heights.iter().map(claim).collect();
+        router.disagreements.note(Subject { what: tag, of: "" }, &used, &all, LASTING);
     }
 
     /// The block at a height, by those who claim at least that height, and how many of them show it.
@@ -181,10 +166,7 @@ pub(super) async fn settled(
         if moved {
             confirmed.block = next;
         }
-        if confirmed.is_warning_due(claims.highest(), moved, now) {
-            let (claimed, number) = (claims.answers.join("; "), confirmed.number());
-            tracing::warn!(tag = name, confirmed = ?number, claimed, "finality tag not confirmed");
-        }
+        claims.compare(router, name, confirmed.number(), moved);
         match &confirmed.block {
             Some(block) => Ok(Some(block.clone())),
             None if claims.heights.is_empty() && claims.is_lacking => Ok(None),
@@ -203,25 +185,5 @@ impl FinalityTags {
     fn with<T>(&self, tag: &'static str, act: impl FnOnce(&mut Confirmed) -> T) -> T {
         let mut tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
         act(tags.entry(tag).or_default())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn tag_that_stays_behind_a_claim_is_warned_about_after_a_minute_and_not_at_each_read() {
-        let (mut confirmed, now) = (Confirmed::default(), Instant::now());
-        let second = Duration::from_secs(1);
-        assert!(!confirmed.is_warning_due(None, false, now), "nobody claims anything");
-        assert!(!confirmed.is_warning_due(Some(9), false, now));
-        assert!(!confirmed.is_warning_due(Some(9), true, now + WARNING_AFTER), "it moved");
-        let from = now + WARNING_AFTER;
-        assert!(!confirmed.is_warning_due(Some(10), false, from));
-        assert!(confirmed.is_warning_due(Some(10), false, from + WARNING_AFTER));
-        assert!(!confirmed.is_warning_due(Some(10), false, from + WARNING_AFTER + second));
-        let later = from + WARNING_AFTER + WARNING_INTERVAL;
-        assert!(confirmed.is_warning_due(Some(10), false, later), "it lasts");
     }
 }

@@ -103,7 +103,7 @@ impl HeadSelection {
         }
     }
 
-    /// Whether the block of any head was delivered since the start.
+    /// Returns whether the block of any head was delivered since the start.
     pub(super) const fn has_delivered(&self) -> bool {
         self.delivered.is_some()
     }

@@ -13,8 +13,6 @@ use tokio::time::Instant;
 const CHECK_PAUSE_MIN: Duration = Duration::from_secs(1);
 /// The longest such pause.
 const CHECK_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// How soon a warning about the same endpoint is repeated.
-const WARNING_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A height that one endpoint alone announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +30,6 @@ pub(super) struct LeadState {
     /// How often in a row it did not deliver the block by which it leads.
     undelivered: u32,
     check_due: Option<Instant>,
-    warned_at: Option<Instant>,
 }
 
 impl LeadState {
@@ -49,7 +46,7 @@ impl LeadState {
         self.lead
     }
 
-    /// Whether the block by which the endpoint leads may be asked for now.
+    /// Returns whether the block by which the endpoint leads may be asked for now.
     pub(super) fn is_check_due(&self, now: Instant) -> bool {
         self.check_due.is_none_or(|due| due <= now)
     }
@@ -60,19 +57,12 @@ impl LeadState {
         self.lead = head.map(|number| Lead { number, since: now });
     }
 
-    /// Notes that the endpoint did not deliver the block. Returns whether a warning is due: at most one
-    /// in [`WARNING_INTERVAL`].
-    pub(super) fn note_undelivered(&mut self, now: Instant) -> bool {
+    /// Notes that the endpoint did not deliver the block.
+    pub(super) fn note_undelivered(&mut self, now: Instant) {
         let pause = CHECK_PAUSE_MIN.saturating_mul(1 << self.undelivered.min(16));
         self.check_due = Some(now + pause.min(CHECK_PAUSE_MAX));
         self.undelivered += 1;
         self.is_doubted = true;
-        let is_recent = |at: Instant| now.saturating_duration_since(at) < WARNING_INTERVAL;
-        if self.warned_at.is_some_and(is_recent) {
-            return false;
-        }
-        self.warned_at = Some(now);
-        true
     }
 }
 
@@ -81,21 +71,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn undelivered_lead_is_checked_with_growing_pauses_and_warned_about_once() {
+    fn undelivered_lead_is_checked_with_growing_pauses() {
         let (mut lead, mut now) = (LeadState::default(), Instant::now());
         let second = Duration::from_secs(1);
-        let (mut pauses, mut warnings) = (Vec::new(), 0);
+        let mut pauses = Vec::new();
         for _ in 0..7 {
-            warnings += usize::from(lead.note_undelivered(now));
+            lead.note_undelivered(now);
             let pause = (0..).find(|n| lead.is_check_due(now + second * *n)).unwrap();
             pauses.push(pause);
             now += second * pause;
         }
-        assert_eq!((pauses, warnings), (vec![1, 2, 4, 8, 16, 30, 30], 1));
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 30, 30]);
         assert!(lead.is_doubted);
         lead.note_delivered(Some(9), now);
         assert!(!lead.is_doubted && lead.is_check_due(now));
-        assert!(!lead.note_undelivered(now), "not each time that it comes and goes");
     }
 
     #[test]

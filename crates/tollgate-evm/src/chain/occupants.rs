@@ -4,7 +4,10 @@
 //! bisection over the account's count in past blocks, so its age does not matter. An endpoint without
 //! old states is asked for whole blocks instead, from the newest down, a bounded number at a time (I13).
 //! A transaction that is not found is not known: nothing here shows that a slot is empty or that a
-//! transaction does not exist (I8).
+//! transaction does not exist (I8). Where several endpoints are configured, two must show the same
+//! transaction. One is enough after no other one has shown that block for
+//! [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after) (I15), and never if
+//! another one shows the block differently.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +16,9 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tollgate_model::diagnose::witnesses_needed;
 use tollgate_model::port::chain::{Occupant, OccupantSearch};
-use tollgate_model::{Address, Nonce};
+use tollgate_model::{Address, Nonce, TxHash};
 
+use super::corroboration::SingleSource;
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::json::{BlockJson, FullBlockJson, Quantity, quantity};
@@ -32,10 +36,15 @@ const ACCOUNTS_MAX: usize = 1_024;
 /// Transactions of one account that are remembered (I13).
 const SHOWN_MAX: usize = 16_384;
 
+/// Transactions that one endpoint alone shows and that are remembered (I13).
+const ALONE_MAX: usize = 16_384;
+
 /// The whole blocks that each endpoint has shown, by endpoint and account.
 #[derive(Debug, Default)]
 pub(super) struct BlockScans {
     scans: Mutex<HashMap<(String, Address), BlockScan>>,
+    /// Since when one endpoint alone shows a transaction.
+    alone: Mutex<HashMap<TxHash, SingleSource>>,
 }
 
 /// Consecutive whole blocks of one endpoint, and the transactions of one account in them.
@@ -50,6 +59,16 @@ impl BlockScans {
     fn get(&self, key: &(String, Address)) -> BlockScan {
         let scans = self.scans.lock().unwrap_or_else(PoisonError::into_inner);
         scans.get(key).cloned().unwrap_or_default()
+    }
+
+    /// Returns whether a transaction counts as seen that this many endpoints show.
+    fn is_enough(&self, router: &Router, of: TxHash, witnesses: usize) -> bool {
+        let (readers, after) = (router.readers_configured(), router.config.single_source_after);
+        let mut alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        if alone.len() >= ALONE_MAX {
+            alone.clear();
+        }
+        alone.entry(of).or_default().is_enough(witnesses, readers, Instant::now(), after)
     }
 
     fn keep(&self, key: (String, Address), mut scan: BlockScan, head: u64) {
@@ -114,21 +133,27 @@ pub(super) async fn occupants(
     }
     // An endpoint that counts too little finds nothing by itself, but may have the block.
     for (occupant, by) in &shown {
-        let nonce = occupant.nonce.get();
+        let (nonce, tx_hash) = (occupant.nonce.get(), occupant.tx_hash);
         if !missing.contains(&nonce) {
             continue;
         }
-        let mut witnesses = 1;
+        let (mut witnesses, mut is_contradicted) = (1, false);
         for other in readers.iter().filter(|other| other.place != by.place) {
-            witnesses += usize::from(shows(router, other, of, occupant).await);
+            match shows(router, other, of, occupant).await {
+                Some(true) => witnesses += 1,
+                Some(false) => is_contradicted = true,
+                None => {}
+            }
             if witnesses >= needed {
-                missing.remove(&nonce);
-                seen.push(*occupant);
                 break;
             }
         }
-        if witnesses < needed {
-            let (name, tx_hash) = (by.endpoint.name(), occupant.tx_hash);
+        let is_alone = witnesses < needed;
+        if scans.is_enough(router, tx_hash, witnesses) && !(is_alone && is_contradicted) {
+            missing.remove(&nonce);
+            seen.push(*occupant);
+        } else {
+            let name = by.endpoint.name();
             refusals.push(format!("{name}: alone in showing {tx_hash} in slot {nonce}"));
         }
     }
@@ -136,12 +161,17 @@ pub(super) async fn occupants(
     OccupantSearch { problem: (!missing.is_empty()).then(problem), seen }
 }
 
-/// Whether an endpoint has the same transaction in the same block.
-async fn shows(router: &Router, member: &PoolMember, of: Address, occupant: &Occupant) -> bool {
-    let Ok(block) = read(router, member, occupant.block_number).await else { return false };
+/// Whether an endpoint has the same transaction in the same block; `None` if it does not show the block.
+async fn shows(
+    router: &Router,
+    member: &PoolMember,
+    of: Address,
+    occupant: &Occupant,
+) -> Option<bool> {
+    let block = read(router, member, occupant.block_number).await.ok()?;
     let mut shown = BTreeMap::new();
     note(of, &block, &mut shown);
-    shown.get(&occupant.nonce.get()) == Some(occupant)
+    Some(shown.get(&occupant.nonce.get()) == Some(occupant))
 }
 
 /// A search at one endpoint.

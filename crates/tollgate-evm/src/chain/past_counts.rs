@@ -4,16 +4,15 @@
 //! while the endpoint has the same block there before and after. Nodes without old states answer with
 //! an error, which is never evidence, or count zero (Besu), which is too low and only delays.
 
-use std::sync::{Mutex, PoisonError};
-
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{ChainUnavailable, PastCount};
 use tollgate_model::{Address, B256, Nonce};
 
-use super::corroboration::SingleSource;
+use super::corroboration::ChainSource;
 use super::counts::agreed;
+use super::disagreements::{Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcError;
@@ -21,13 +20,6 @@ use crate::endpoint::json::{BlockJson, Quantity, quantity};
 
 /// Endpoints that are asked for a past count.
 const VOTERS_MAX: usize = 3;
-
-/// Since when only one endpoint has reported past counts. It does not depend on the account: endpoints
-/// differ in which states they keep.
-#[derive(Debug, Default)]
-pub(super) struct PastCountSource {
-    single: Mutex<SingleSource>,
-}
 
 /// A question to one endpoint about one account.
 struct PastCountQuery<'a> {
@@ -37,10 +29,10 @@ struct PastCountQuery<'a> {
 }
 
 /// An account's count in the block of this number, confirmed by two endpoints where several are
-/// configured ([`SingleSource`]): a count that is too high makes a slot look used (I8).
+/// configured ([`ChainSource`]): a count that is too high makes a slot look used (I8).
 pub(super) async fn count_at(
     router: &Router,
-    past: &PastCountSource,
+    source: &ChainSource,
     of: Address,
     number: u64,
 ) -> Result<PastCount, ChainUnavailable> {
@@ -54,10 +46,13 @@ pub(super) async fn count_at(
         (member.endpoint.name(), query.steady_count(number).await)
     }))
     .await;
-    let (mut readings, mut refusals) = (Vec::new(), Vec::new());
+    let (mut readings, mut refusals, mut claims) = (Vec::new(), Vec::new(), Vec::new());
     for (name, answer) in answers {
         match answer {
-            Ok(reading) => readings.push(reading),
+            Ok(reading) => {
+                claims.push(Claim::new(name, format!("{} in {}", reading.1, reading.0)));
+                readings.push(reading);
+            }
             Err(why) => refusals.push(format!("{name}: {why}")),
         }
     }
@@ -68,15 +63,15 @@ pub(super) async fn count_at(
     };
     let in_block = readings.iter().filter(|(hash, _)| *hash == block);
     let counts: Vec<u64> = in_block.map(|(_, count)| *count).collect();
-    let (configured, after) = (router.readers_configured(), router.config.single_source_after);
-    let mut single = past.single.lock().unwrap_or_else(PoisonError::into_inner);
-    if !single.is_enough(counts.len(), configured, Instant::now(), after) {
+    if !source.is_enough(counts.len(), router) {
         refusals.push("no second endpoint confirms it".to_owned());
         return Err(unavailable("a past count", &refusals));
     }
     let nonce = |count| Nonce::new(count).map_err(|error| ChainUnavailable(error.to_string()));
     let highest = counts.iter().copied().max().unwrap_or_default();
     let count = agreed(counts).unwrap_or_default();
+    let subject = Subject { what: "past count", of: &of.to_string() };
+    router.disagreements.note(subject, format!("{count} in {block}"), &claims, LASTING);
     Ok(PastCount { count: nonce(count)?, highest: nonce(highest)? })
 }
 

@@ -124,23 +124,20 @@ impl PoolMember {
         self.with(|state| state.lead.compare(state.head.map(|head| head.at.number), others, now))
     }
 
-    /// Whether the block by which it leads may be asked for now.
+    /// Returns whether the block by which it leads may be asked for now.
     pub(super) fn is_lead_check_due(&self, now: Instant) -> bool {
         self.with(|state| state.lead.is_check_due(now))
     }
 
-    /// Notes whether it delivered the block by which it leads; returns whether a warning is due.
-    pub(super) fn note_lead(&self, is_delivered: bool, now: Instant) -> bool {
+    /// Notes whether it delivered the block by which it leads.
+    pub(super) fn note_lead(&self, is_delivered: bool, now: Instant) {
         self.with(|state| match is_delivered {
-            true => {
-                state.lead.note_delivered(state.head.map(|head| head.at.number), now);
-                false
-            }
+            true => state.lead.note_delivered(state.head.map(|head| head.at.number), now),
             false => state.lead.note_undelivered(now),
-        })
+        });
     }
 
-    /// Whether it announces blocks that it does not deliver.
+    /// Returns whether it announces blocks that it does not deliver.
     pub(super) fn is_doubted(&self) -> bool {
         self.with(|state| state.lead.is_doubted)
     }

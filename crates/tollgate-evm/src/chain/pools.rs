@@ -88,7 +88,7 @@ fn slot(of: Address, key: &str, entry: &SlotJson) -> Option<(Nonce, TxHash)> {
     is_its.then_some((Nonce::new(nonce).ok()?, entry.hash.0))
 }
 
-/// Whether it knows any of them; `false` only if all questions were answered.
+/// Returns whether it knows any of them; `false` only if all questions were answered.
 async fn knows_it(member: &PoolMember, attempts: &[TxHash], deadline: Instant) -> Option<bool> {
     if attempts.is_empty() {
         return None;

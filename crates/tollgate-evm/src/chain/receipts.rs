@@ -13,6 +13,7 @@ use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::{GasPrice, Text, TxHash, Wei};
 
+use super::disagreements::{Claim, Subject};
 use super::estimate::class_of;
 use super::pool_member::PoolMember;
 use super::revert_reason::{reason, reason_in};
@@ -30,7 +31,7 @@ const IN_FLIGHT: usize = 16;
 /// has not been measured.
 const SHARE_IN_BULK: f64 = 0.15;
 
-/// Whether to fetch all receipts of a block of this size to get `ours` of them.
+/// Returns whether to fetch all receipts of a block of this size to get `ours` of them.
 ///
 /// A measured endpoint is expected to take time in proportion for smaller blocks, and with the
 /// square of the size for larger ones: some nodes really do (seven seconds for five thousand).
@@ -91,7 +92,7 @@ pub(super) async fn receipts(
 ) -> BlockReceipts {
     let readers = router.readers(Needs::Block(block.number), Instant::now());
     let (mut found, mut wanted, mut problems) = (Vec::new(), of.to_vec(), Vec::new());
-    let mut elsewhere = 0;
+    let (mut elsewhere, mut contradictions) = (0, Vec::new());
     for member in &readers {
         let query = ReceiptQuery { router, member, block, size };
         match query.read(&mut wanted, &mut found).await {
@@ -100,9 +101,17 @@ pub(super) async fn receipts(
                 elsewhere += 1;
                 problems.push(format!("{}: has another block there", member.endpoint.name()));
             }
-            Err(why) => problems.push(format!("{}: {why}", member.endpoint.name())),
+            Err(problem) => {
+                let (name, why) = (member.endpoint.name(), problem.why);
+                problems.push(format!("{name}: {why}"));
+                contradictions.extend(problem.has_block.then(|| Claim::new(name, why)));
+            }
         }
         if wanted.is_empty() {
+            // Another endpoint has what an endpoint with the same block lacks.
+            let subject = Subject { what: "receipts", of: "" };
+            let used = "all receipts";
+            router.disagreements.note(subject, used, &contradictions, Duration::ZERO);
             break;
         }
     }
@@ -125,6 +134,19 @@ struct ReceiptQuery<'a> {
     size: Option<usize>,
 }
 
+/// Why an endpoint did not deliver all receipts.
+struct ReceiptProblem {
+    why: String,
+    /// It has the block.
+    has_block: bool,
+}
+
+impl From<String> for ReceiptProblem {
+    fn from(why: String) -> Self {
+        Self { why, has_block: false }
+    }
+}
+
 impl ReceiptQuery<'_> {
     /// Moves the receipts of this endpoint from `wanted` to `found`. False if the endpoint has another
     /// block at that height.
@@ -132,7 +154,7 @@ impl ReceiptQuery<'_> {
         &self,
         wanted: &mut Vec<TxHash>,
         found: &mut Vec<TxReceipt>,
-    ) -> Result<bool, String> {
+    ) -> Result<bool, ReceiptProblem> {
         let at_once = self.bulk_is_cheaper(wanted.len());
         let mut error = None;
         if at_once {
@@ -155,7 +177,7 @@ impl ReceiptQuery<'_> {
         let missing = wanted.iter().filter(|hash| held.contains(*hash)).count();
         let absent = wanted.len() - missing;
         let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-        Err(match (missing, absent) {
+        let why = match (missing, absent) {
             (0, absent) => format!("shows the block without {absent} of the transactions{why}"),
             (missing, 0) => {
                 format!("has the block, but not all its receipts ({missing} missing){why}")
@@ -164,7 +186,8 @@ impl ReceiptQuery<'_> {
                 "has the block, but not all its receipts ({missing} missing), and shows it without \
                  {absent} of the transactions{why}"
             ),
-        })
+        };
+        Err(ReceiptProblem { why, has_block: true })
     }
 
     /// The block's transactions by this endpoint; `None` if it has another block there.

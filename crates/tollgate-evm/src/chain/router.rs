@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
 
 use super::config::ChainConfig;
+use super::disagreements::{Claim, Disagreements, LASTING, Subject};
 use super::head_selection::{HeadReport, HeadSelection};
 use super::lead::Lead;
 use super::pool_member::{ChainCheck, PoolMember};
@@ -28,6 +29,7 @@ const ALL_RESTING_PATIENCE: Duration = Duration::from_millis(500);
 pub(super) struct Router {
     pub(super) members: Vec<Arc<PoolMember>>,
     pub(super) config: ChainConfig,
+    pub(super) disagreements: Disagreements,
     selection: Mutex<HeadSelection>,
     send_history: Mutex<SendHistory>,
     head: watch::Sender<Option<BlockRef>>,
@@ -45,7 +47,14 @@ pub(super) enum Needs {
 impl Router {
     pub(super) fn new(members: Vec<Arc<PoolMember>>, config: ChainConfig) -> Self {
         let (head, _) = watch::channel(None);
-        Self { members, config, selection: Mutex::default(), send_history: Mutex::default(), head }
+        Self {
+            members,
+            config,
+            disagreements: Disagreements::default(),
+            selection: Mutex::default(),
+            send_history: Mutex::default(),
+            head,
+        }
     }
 
     /// The canonical head, as it changes.
@@ -81,9 +90,31 @@ impl Router {
             *published = head;
             changed
         });
+        drop(selection);
+        self.compare_heads(head, now);
     }
 
-    /// Whether an endpoint lacks a block that the others have had for `lag_grace`.
+    /// Notes which healthy endpoints lag, announce blocks that they do not deliver, or have another block
+    /// at the height of the canonical head.
+    fn compare_heads(&self, head: Option<BlockRef>, now: Instant) {
+        let Some(head) = head else { return };
+        let name = |at: BlockRef| format!("{} {}", at.number, at.hash);
+        let mut claims = Vec::new();
+        for member in self.members.iter().filter(|member| member.reads() && member.is_on_chain()) {
+            let Some(seen) = member.head().filter(|_| !member.endpoint.health().is_resting(now))
+            else {
+                continue;
+            };
+            let is_elsewhere = seen.at.number == head.number && seen.at.hash != head.hash;
+            let differs = is_elsewhere || member.is_doubted() || self.lags(member, now);
+            let claimed = name(if differs { seen.at } else { head });
+            claims.push(Claim::new(member.endpoint.name(), claimed));
+        }
+        let subject = Subject { what: "head", of: "" };
+        self.disagreements.note(subject, name(head), &claims, LASTING);
+    }
+
+    /// Returns whether an endpoint lacks a block that the others have had for `lag_grace`.
     fn lags(&self, member: &PoolMember, now: Instant) -> bool {
         let selection = self.selection.lock().unwrap_or_else(PoisonError::into_inner);
         let expected = selection.expected(now, self.config.lag_grace);
@@ -143,17 +174,8 @@ impl Router {
         let Some(lead) = self.lasting_lead(member, now) else { return };
         // A lost answer proves nothing.
         let Ok(block) = member.read_block_at(lead.number).await else { return };
-        let is_warning_due = member.note_lead(block.is_some(), now);
+        member.note_lead(block.is_some(), now);
         if block.is_none() {
-            if is_warning_due {
-                let (endpoint, announced) = (member.endpoint.name(), lead.number);
-                tracing::warn!(
-                    endpoint,
-                    announced,
-                    "endpoint announces a block that it does not deliver; its head, counts and votes \
-                     are ignored until it delivers it"
-                );
-            }
             return;
         }
         let others = self.other_heads(member, now);

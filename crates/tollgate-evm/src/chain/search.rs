@@ -2,7 +2,9 @@
 //!
 //! Owns no state; [`tollgate_model::reconcile`] judges the answers. "Not there" counts only if the
 //! endpoint had executed the slot *before* it was asked for the receipts. Its count is read first: a
-//! count that is read later may include a block that the receipts were not searched in (I8).
+//! count that is read later may include a block that the receipts were not searched in (I8). Endpoints
+//! that do not answer are left out of the result after one endpoint alone has answered for
+//! [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after) (I15).
 
 use std::sync::Arc;
 
@@ -14,6 +16,7 @@ use tollgate_model::port::chain::SlotSearch;
 use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, Nonce, TxHash};
 
+use super::corroboration::ChainSource;
 use super::pool_member::{ChainCheck, PoolMember};
 use super::receipts::{add_revert_reason, mined_in};
 use super::router::Router;
@@ -26,6 +29,7 @@ type ReceiptAnswer = (ReceiptLookup, Option<TxReceipt>);
 /// Asks all endpoints at once.
 pub(super) async fn search(
     router: &Router,
+    source: &ChainSource,
     of: Address,
     nonce: Nonce,
     attempts: &[TxHash],
@@ -41,7 +45,13 @@ pub(super) async fn search(
         ChainCheck::Pending | ChainCheck::Failed(_) => no_answers(attempts),
     }))
     .await;
-    let of_attempt = |place: usize| answers.iter().map(move |answers| answers[place].0).collect();
+    let is_heard = |answers: &&Vec<ReceiptAnswer>| {
+        answers.iter().any(|(answer, _)| *answer != ReceiptLookup::NoAnswer)
+    };
+    let heard = answers.iter().filter(is_heard).count();
+    let is_alone = source.is_enough(heard, router) && heard == 1;
+    let counted = || answers.iter().filter(|answers| !is_alone || is_heard(answers));
+    let of_attempt = |place: usize| counted().map(move |answers| answers[place].0).collect();
     let looked = (0..attempts.len()).map(of_attempt).collect();
     let found = first_found(&readers, &answers, attempts.len());
     SlotSearch {

@@ -41,7 +41,7 @@ impl From<SendAnswer> for EndpointAnswer {
 }
 
 impl EndpointAnswer {
-    /// Whether a node has the transaction, and that was not known before.
+    /// Returns whether a node has the transaction, and that was not known before.
     pub(super) fn is_newly_accepted(&self) -> bool {
         is_with_a_node(self.answer.class) && !self.is_stale
     }

@@ -24,17 +24,17 @@ struct EndpointSends {
 }
 
 impl EarlierSends {
-    /// How often it was sent to an endpoint.
+    /// Returns how often it was sent to an endpoint.
     pub(super) fn times(&self, place: usize) -> u32 {
         self.by_endpoint.get(place).map_or(0, |sends| sends.times)
     }
 
-    /// Whether an endpoint has accepted it.
+    /// Returns whether an endpoint has accepted it.
     pub(super) fn is_accepted_by(&self, place: usize) -> bool {
         self.by_endpoint.get(place).is_some_and(|sends| sends.is_accepted)
     }
 
-    /// How many endpoints it is sent to at first: twice as many with each resend.
+    /// Returns how many endpoints it is sent to at first: twice as many with each resend.
     pub(super) fn width(&self, fan_out: usize) -> usize {
         fan_out.max(1).saturating_mul(1 << self.sends.min(16))
     }

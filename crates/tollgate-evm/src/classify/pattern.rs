@@ -1,6 +1,7 @@
 //! The pattern language of the rules: phrases that are searched in normalised text.
 //!
 //! - a blank matches a blank or nothing, so `nonce too low` also finds `NonceTooLow`;
+//! - `a/b` within a word matches either;
 //! - `..` matches a few words, or none, within one clause (`tx fee .. exceeds`);
 //! - `|` is the border between clauses, `,` a pause within one, which only a `..` passes over;
 //! - `^` at the start requires the start of a word, `$` at the end the end of one.
@@ -10,7 +11,7 @@
 /// The longest text that `..` matches: an address, two numbers and the words around them.
 const GAP_MAX: usize = 80;
 
-/// Where the phrase begins in the text, if it occurs.
+/// Returns where the phrase begins in the text, if it occurs.
 pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     let (wants_start, phrase) = match phrase.strip_prefix('^') {
         Some(rest) => (true, rest),
@@ -19,22 +20,43 @@ pub(super) fn find(text: &str, phrase: &str) -> Option<usize> {
     let text = text.as_bytes();
     let phrase = phrase.as_bytes();
     let &start = phrase.first()?;
+    let has_choices = phrase.contains(&b'/');
+    let mut starts = [false; 256];
+    let choices = first_word(phrase).split(|byte| *byte == b'/').filter(|_| has_choices);
+    for byte in choices.filter_map(<[u8]>::first) {
+        starts[usize::from(*byte)] = true;
+    }
     (0..text.len()).find(|&at| {
-        if text[at] != start {
+        if text[at] != start && !starts[usize::from(text[at])] {
             return false;
         }
         let starts_word = at == 0 || text[at - 1] == b' ';
-        (starts_word || !wants_start) && matches_at(text, at, phrase)
+        (starts_word || !wants_start) && matches_at(text, at, phrase, has_choices)
     })
 }
 
-/// Whether the phrase occurs in the text.
+/// Returns whether the phrase occurs in the text.
 pub(super) fn occurs(text: &str, phrase: &str) -> bool {
     find(text, phrase).is_some()
 }
 
-fn matches_at(text: &[u8], mut at: usize, phrase: &[u8]) -> bool {
+/// The part of a phrase before its first blank.
+fn first_word(phrase: &[u8]) -> &[u8] {
+    phrase.split(|byte| *byte == b' ').next().unwrap_or(phrase)
+}
+
+fn matches_at(text: &[u8], mut at: usize, phrase: &[u8], has_choices: bool) -> bool {
     for (i, &wanted) in phrase.iter().enumerate() {
+        if has_choices && (i == 0 || phrase[i - 1] == b' ') {
+            let word = first_word(&phrase[i..]);
+            if word.contains(&b'/') {
+                let rest = &phrase[i + word.len()..];
+                return word.split(|byte| *byte == b'/').any(|choice| {
+                    text[at..].starts_with(choice)
+                        && matches_at(text, at + choice.len(), rest, has_choices)
+                });
+            }
+        }
         match wanted {
             b'.' => {
                 // `..`, with the blanks around it.
@@ -42,7 +64,7 @@ fn matches_at(text: &[u8], mut at: usize, phrase: &[u8]) -> bool {
                 let rest = rest.strip_prefix(b"..").unwrap_or(rest).trim_ascii_start();
                 let gap = &text[at..text.len().min(at + GAP_MAX)];
                 let gap = gap.iter().position(|&byte| byte == b'|').unwrap_or(gap.len());
-                return (at..=at + gap).any(|next| matches_at(text, next, rest));
+                return (at..=at + gap).any(|next| matches_at(text, next, rest, has_choices));
             }
             b'$' => return text.get(at).is_none_or(|&byte| byte == b' '),
             b' ' => {
@@ -78,6 +100,15 @@ mod tests {
         assert!(occurs("nonce too low", "nonce .. too low"));
         assert!(!occurs("nonce 5 | gas price too low", "nonce .. too low"));
         assert!(occurs("a b c d", "a .. b .. d"));
+    }
+
+    #[test]
+    fn one_of_several_words_is_enough() {
+        assert!(occurs("cannot recover signer", "could/cannot recover sender/signer"));
+        assert!(occurs("xcannotrecoversender", "could/cannot recover sender/signer"));
+        assert!(!occurs("cannot recover it", "could/cannot recover sender/signer"));
+        assert!(occurs("fee 5 was below", "fee .. above/below"));
+        assert!(!occurs("generate", "^rate/mate limit"));
     }
 
     #[test]

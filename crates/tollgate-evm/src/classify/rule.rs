@@ -33,7 +33,7 @@ impl Rule {
         self
     }
 
-    /// Whether `part` has the required phrases, and the whole text none of the excluded ones.
+    /// Returns whether `part` has the required phrases, and the whole text none of the excluded ones.
     fn hit(&self, part: &str, text: &str) -> Option<Hit> {
         let phrase = self.any.iter().find(|phrase| occurs(part, phrase))?;
         let with = self.with.is_empty() || self.with.iter().any(|phrase| occurs(part, phrase));

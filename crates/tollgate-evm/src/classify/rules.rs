@@ -63,7 +63,7 @@ pub(super) fn flaw(text: &str, code: Option<i64>) -> Option<Hit> {
 const LIVING: &[&str] =
     &["nonce", "balance", "fund", "already", "replac", "underpriced", "pending", "sequence$"];
 
-/// Whether a rejection by this phrase would ignore a cue that the transaction is alive.
+/// Returns whether a rejection by this phrase would ignore a cue that the transaction is alive.
 pub(super) fn is_about_a_living_one(text: &str, phrase: &str) -> bool {
     LIVING.iter().any(|word| occurs(text, word) && !occurs(phrase, word))
 }

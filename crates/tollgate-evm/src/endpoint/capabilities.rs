@@ -42,7 +42,7 @@ struct State {
 }
 
 impl Capabilities {
-    /// Whether the node may have it.
+    /// Returns whether the node may have it.
     pub fn may_have(&self, ability: Capability, now: Instant) -> bool {
         self.with(|state| state.missing[ability as usize])
             .is_none_or(|since| now.saturating_duration_since(since) >= REMEMBERED)

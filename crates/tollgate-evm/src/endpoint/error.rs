@@ -96,7 +96,7 @@ impl RpcError {
         }
     }
 
-    /// Whether the node has no such method, rather than a problem with this call.
+    /// Returns whether the node has no such method, rather than a problem with this call.
     pub fn is_method_missing(&self) -> bool {
         // Code 3 is a revert: the text is the contract's.
         if self.kind != RpcErrorKind::Node || self.code == Some(3) {
@@ -110,7 +110,7 @@ impl RpcError {
                 && says(&["does not exist", "not available", "not supported", "not allowed"]))
     }
 
-    /// Whether the node takes fewer arguments than it was given, rather than other ones.
+    /// Returns whether the node takes fewer arguments than it was given, rather than other ones.
     pub fn is_argument_too_many(&self) -> bool {
         if self.kind != RpcErrorKind::Node || self.code == Some(3) {
             return false;

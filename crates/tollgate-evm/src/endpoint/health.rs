@@ -76,7 +76,7 @@ impl Health {
         self.limited_until = Some(now + rest);
     }
 
-    /// Whether it gets no calls because of a rate limit.
+    /// Returns whether it gets no calls because of a rate limit.
     pub fn is_limited(&self, now: Instant) -> bool {
         self.limited_until(now).is_some()
     }
@@ -86,7 +86,7 @@ impl Health {
         self.limited_until.filter(|until| now < *until)
     }
 
-    /// Whether it gets no calls while another endpoint can be asked.
+    /// Returns whether it gets no calls while another endpoint can be asked.
     pub fn is_resting(&self, now: Instant) -> bool {
         self.is_limited(now) || self.rests_until.is_some_and(|until| now < until)
     }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(health.failures, 0, "a limit is no failure");
     }
 
-    /// How long a limit without `Retry-After` lasts that begins now.
+    /// Returns how long a limit without `Retry-After` lasts that begins now.
     fn limit_seconds(health: &mut Health, now: Instant) -> u64 {
         health.limited(now, None);
         (1..).find(|seconds| !health.is_limited(now + Duration::from_secs(*seconds))).unwrap()

@@ -30,11 +30,8 @@ impl<'a> Request<'a> {
 pub(super) struct Incoming {
     #[serde(default)]
     pub(super) id: Value,
-    #[serde(default)]
     pub(super) result: Option<Box<RawValue>>,
-    #[serde(default)]
     pub(super) error: Option<Value>,
-    #[serde(default)]
     pub(super) params: Option<Notification>,
 }
 
@@ -42,12 +39,11 @@ pub(super) struct Incoming {
 pub(super) struct Notification {
     #[serde(default)]
     pub(super) subscription: Value,
-    #[serde(default)]
     pub(super) result: Option<Box<RawValue>>,
 }
 
 impl Incoming {
-    /// Whether it answers the call of this number; an error may come without one.
+    /// Returns whether it answers the call of this number; an error may come without one.
     pub(super) fn answers(&self, id: u64) -> bool {
         self.id.is_null() || self.number() == Some(id)
     }
@@ -70,46 +66,24 @@ pub(crate) trait FromHex: Sized {
     fn from_hex(digits: &str) -> Option<Self>;
 }
 
-impl FromHex for u32 {
-    fn from_hex(digits: &str) -> Option<Self> {
-        Self::from_str_radix(digits, 16).ok()
-    }
+macro_rules! from_hex {
+    ($($kind:ty: $read:expr),+ $(,)?) => { $(
+        impl FromHex for $kind {
+            fn from_hex(digits: &str) -> Option<Self> {
+                $read(digits).ok()
+            }
+        }
+    )+ };
 }
 
-impl FromHex for u64 {
-    fn from_hex(digits: &str) -> Option<Self> {
-        Self::from_str_radix(digits, 16).ok()
-    }
-}
-
-impl FromHex for u128 {
-    fn from_hex(digits: &str) -> Option<Self> {
-        Self::from_str_radix(digits, 16).ok()
-    }
-}
-
-impl FromHex for U256 {
-    fn from_hex(digits: &str) -> Option<Self> {
-        Self::from_str_radix(digits, 16).ok()
-    }
-}
-
-impl FromHex for B256 {
-    fn from_hex(digits: &str) -> Option<Self> {
-        digits.parse().ok()
-    }
-}
-
-impl FromHex for Address {
-    fn from_hex(digits: &str) -> Option<Self> {
-        digits.parse().ok()
-    }
-}
-
-impl FromHex for Bytes {
-    fn from_hex(digits: &str) -> Option<Self> {
-        alloy_primitives::hex::decode(digits).ok().map(Self::from)
-    }
+from_hex! {
+    u32: |digits| Self::from_str_radix(digits, 16),
+    u64: |digits| Self::from_str_radix(digits, 16),
+    u128: |digits| Self::from_str_radix(digits, 16),
+    U256: |digits| Self::from_str_radix(digits, 16),
+    B256: str::parse,
+    Address: str::parse,
+    Bytes: |digits| alloy_primitives::hex::decode(digits).map(Self::from),
 }
 
 impl<'de, T: FromHex> Deserialize<'de> for Quantity<T> {
@@ -133,7 +107,6 @@ pub(crate) struct BlockJson {
     number: Option<Quantity<u64>>,
     hash: Option<Quantity<B256>>,
     parent_hash: Quantity<B256>,
-    #[serde(default)]
     base_fee_per_gas: Option<Quantity<u128>>,
     /// Of any form: it is not needed.
     #[serde(default)]
@@ -161,7 +134,7 @@ impl BlockJson {
         u64::from_str_radix(digits, 16).ok()
     }
 
-    /// Whether it has a hash of requests (EIP-7685).
+    /// Returns whether it has a hash of requests (EIP-7685).
     pub(crate) fn has_requests(&self) -> bool {
         self.requests_hash.is_string()
     }
@@ -179,12 +152,9 @@ pub(crate) struct ReceiptJson {
     pub(crate) block_number: Option<Quantity<u64>>,
     pub(crate) gas_used: Quantity<u64>,
     /// Missing before Byzantium, where `root` stands in its place.
-    #[serde(default)]
     pub(crate) status: Option<Quantity<u64>>,
-    #[serde(default)]
     pub(crate) root: Option<Quantity<B256>>,
     /// Besu's own, where it is switched on.
-    #[serde(default)]
     pub(crate) revert_reason: Option<Quantity<Bytes>>,
     #[serde(default, deserialize_with = "if_readable")]
     pub(crate) transaction_index: Option<Quantity<u32>>,
@@ -212,12 +182,9 @@ where
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TransactionJson {
     pub(crate) hash: Quantity<B256>,
-    #[serde(default)]
     pub(crate) block_hash: Option<Quantity<B256>>,
-    #[serde(default)]
     pub(crate) block_number: Option<Quantity<u64>>,
     pub(crate) from: Quantity<Address>,
-    #[serde(default)]
     pub(crate) to: Option<Quantity<Address>>,
     pub(crate) value: Quantity<U256>,
     pub(crate) input: Quantity<Bytes>,
@@ -228,9 +195,7 @@ pub(crate) struct TransactionJson {
 #[derive(Clone, Copy, Deserialize, Debug)]
 pub(crate) struct SlotJson {
     pub(crate) hash: Quantity<B256>,
-    #[serde(default)]
     pub(crate) from: Option<Quantity<Address>>,
-    #[serde(default)]
     pub(crate) nonce: Option<Quantity<u64>>,
 }
 
@@ -246,12 +211,9 @@ pub(crate) struct FullBlockJson {
 #[derive(Clone, Deserialize, Debug)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PoolJson {
-    #[serde(default)]
     pub(crate) pending: Option<BTreeMap<String, SlotJson>>,
-    #[serde(default)]
     pub(crate) queued: Option<BTreeMap<String, SlotJson>>,
     /// Erigon's own: due, but below the base fee.
-    #[serde(default)]
     pub(crate) base_fee: Option<BTreeMap<String, SlotJson>>,
 }
 
@@ -262,7 +224,6 @@ pub(crate) struct FeeHistoryJson {
     pub(crate) base_fee_per_gas: Vec<Quantity<u128>>,
     #[serde(default)]
     pub(crate) gas_used_ratio: Vec<f64>,
-    #[serde(default)]
     pub(crate) reward: Option<Vec<Vec<Quantity<u128>>>>,
 }
 

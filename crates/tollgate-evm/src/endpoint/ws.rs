@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    /// How long a connection lasts, and why it ended; `None` if it lasts for an hour.
+    /// Returns how long a connection lasts, and why it ended; `None` if it lasts for an hour.
     async fn lasts(
         peer: Peer,
         calls_made: bool,

@@ -9,7 +9,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, Speed, TxLocation};
 use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
-use crate::fake::{Behaviour, Node, block, config, connect, until};
+use crate::fake::{Behaviour, Node, block, config, connect, heads_at, one_node, two_nodes, until};
 
 fn hashes(count: u8) -> Vec<TxHash> {
     (1..=count).map(B256::repeat_byte).collect()
@@ -17,8 +17,7 @@ fn hashes(count: u8) -> Vec<TxHash> {
 
 #[tokio::test]
 async fn receipts_of_many_are_fetched_at_once_and_of_few_one_by_one() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let all = hashes(200);
     let at = node.mine(1, 11, all.clone());
     chain.head_after(Some(block(1, 10))).await.unwrap();
@@ -51,8 +50,7 @@ async fn a_node_without_block_receipts_is_asked_one_by_one_from_then_on() {
 
 #[tokio::test]
 async fn receipts_of_another_block_at_that_height_are_left_out() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let all = hashes(20);
     let old = node.mine(1, 11, all.clone());
     node.mine(2, 11, all.clone());
@@ -74,8 +72,7 @@ async fn receipts_of_another_block_at_that_height_are_left_out() {
 
 #[tokio::test]
 async fn endpoint_that_lacks_a_receipt_of_its_own_block_is_not_trusted() {
-    let (half, whole) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![half.http(), whole.http()]).await;
+    let (half, whole, chain) = two_nodes().await;
     let all = hashes(20);
     half.set().fixed.insert("eth_getTransactionReceipt", Ok(json!(null)));
     half.set().fixed.insert("eth_getBlockReceipts", Ok(json!(null)));
@@ -95,17 +92,13 @@ async fn endpoint_that_lacks_a_receipt_of_its_own_block_is_not_trusted() {
 
 #[tokio::test]
 async fn receipts_are_collected_from_all_endpoints_and_one_that_nobody_has_keeps_no_other() {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
+    let (one, two, chain) = two_nodes().await;
     let all = hashes(5);
     one.set().unreadable.extend([all[0], all[1]]);
     two.set().unreadable.extend([all[1], all[2]]);
     let at = one.mine(1, 11, all.clone());
     two.mine(1, 11, all.clone());
-    until("both have the block", || async {
-        chain.endpoints().iter().all(|endpoint| endpoint.head == Some(at))
-    })
-    .await;
+    heads_at(&chain, 11).await;
     let read = chain.receipts(&at, &all).await;
     let mut found: Vec<_> = read.found.iter().map(|receipt| receipt.tx_hash).collect();
     found.sort();
@@ -118,8 +111,7 @@ async fn receipts_are_collected_from_all_endpoints_and_one_that_nobody_has_keeps
 
 #[tokio::test]
 async fn receipt_that_fails_alone_is_found_among_those_of_its_block() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let all = hashes(30);
     node.set().fixed.insert("eth_getTransactionReceipt", Ok(json!(null)));
     let at = node.mine(1, 11, all.clone());
@@ -132,15 +124,11 @@ async fn receipt_that_fails_alone_is_found_among_those_of_its_block() {
 
 #[tokio::test]
 async fn block_that_one_endpoint_lacks_is_not_gone_while_another_can_not_be_asked() {
-    let (other, silent) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![other.http(), silent.http()]).await;
+    let (other, silent, chain) = two_nodes().await;
     let all = hashes(3);
     let at = silent.mine(1, 11, all.clone());
     other.mine(2, 11, all.clone());
-    until("both have told", || async {
-        chain.endpoints().iter().all(|e| e.head.is_some_and(|head| head.number == 11))
-    })
-    .await;
+    heads_at(&chain, 11).await;
     silent.set().behaviour = Behaviour::Down;
     let read = chain.receipts(&at, &all).await;
     assert_eq!(read.found, []);
@@ -150,15 +138,11 @@ async fn block_that_one_endpoint_lacks_is_not_gone_while_another_can_not_be_aske
 
 #[tokio::test]
 async fn receipt_is_read_elsewhere_though_one_endpoint_shows_the_block_without_the_transaction() {
-    let (without, whole) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![without.http(), whole.http()]).await;
+    let (without, whole, chain) = two_nodes().await;
     let all = hashes(3);
     let at = without.mine(1, 11, all[1..].to_vec());
     whole.mine(1, 11, all.clone());
-    until("both have the block", || async {
-        chain.endpoints().iter().all(|endpoint| endpoint.head == Some(at))
-    })
-    .await;
+    heads_at(&chain, 11).await;
     for _ in 0..8 {
         let read = chain.receipts(&at, &all[..1]).await;
         assert_eq!((read.found.len(), read.problem), (1, None));
@@ -170,8 +154,7 @@ async fn receipt_is_read_elsewhere_though_one_endpoint_shows_the_block_without_t
 
 #[tokio::test]
 async fn receipts_tell_what_was_paid_and_deployed() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let (deployed, failed) = (B256::repeat_byte(7), B256::repeat_byte(8));
     node.set().failed.insert(failed);
     let extras = json!({
@@ -198,8 +181,7 @@ async fn receipts_tell_what_was_paid_and_deployed() {
 
 #[tokio::test]
 async fn a_receipt_that_one_endpoint_has_is_found() {
-    let (without, with) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![without.http(), with.http()]).await;
+    let (without, with, chain) = two_nodes().await;
     let hash = B256::repeat_byte(7);
     assert_eq!(chain.receipt(hash).await.unwrap(), None);
     let at = with.mine(1, 11, vec![hash]);
@@ -212,8 +194,7 @@ async fn a_receipt_that_one_endpoint_has_is_found() {
 
 #[tokio::test]
 async fn the_receipt_of_a_failure_says_what_the_contract_said() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let hash = B256::repeat_byte(7);
     node.set().failed.insert(hash);
     let data = format!("0x4e487b71{:064x}", 0x12);
@@ -235,8 +216,7 @@ async fn the_receipt_of_a_failure_says_what_the_contract_said() {
 
 #[tokio::test]
 async fn a_transaction_is_seen_if_any_endpoint_sees_it() {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
+    let (one, two, chain) = two_nodes().await;
     let hash = B256::repeat_byte(7);
     assert_eq!(chain.sighting(hash).await.unwrap(), None);
     two.set().in_pool.insert(hash);
@@ -252,8 +232,7 @@ async fn a_transaction_is_seen_if_any_endpoint_sees_it() {
 
 #[tokio::test]
 async fn fees_come_from_the_history_and_are_kept_for_a_while() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let normal = chain.fee_quote(Speed::Normal).await.unwrap();
     assert_eq!(normal.base_fee.unwrap().wei(), 0x44c);
     assert_eq!(normal.max_priority_fee.unwrap().wei(), 0x14);
@@ -339,8 +318,7 @@ fn anything() -> Call {
 
 #[tokio::test]
 async fn call_is_estimated_and_a_revert_is_an_answer() {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
+    let (one, two, chain) = two_nodes().await;
     let call = anything();
     assert_eq!(chain.estimate_call(&call).await.unwrap(), CallEstimate::Gas(21_000));
 

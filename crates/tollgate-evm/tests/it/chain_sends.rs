@@ -11,7 +11,9 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
 use tollgate_model::{Address, B256, Bytes};
 
-use crate::fake::{Behaviour, Node, SendBehaviour, block, config, connect, until};
+use crate::fake::{
+    Behaviour, Node, SendBehaviour, block, config, connect, heads_at, one_node, two_nodes, until,
+};
 
 const SEND: &str = "eth_sendRawTransaction";
 
@@ -25,8 +27,7 @@ async fn class(chain: &EvmChain) -> AnswerClass {
 
 #[tokio::test]
 async fn a_transaction_that_is_taken_goes_to_one_endpoint() {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
+    let (one, two, chain) = two_nodes().await;
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
     assert_eq!(one.calls_of(SEND) + two.calls_of(SEND), 1);
 
@@ -43,8 +44,7 @@ fn raws(count: u8) -> Vec<Bytes> {
 
 #[tokio::test]
 async fn many_go_out_in_one_call_and_their_answers_are_told_apart() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let raws = raws(50);
     let answers = chain.send_in_order(&raws).await;
     assert_eq!(answers.len(), 50);
@@ -57,8 +57,7 @@ async fn many_go_out_in_one_call_and_their_answers_are_told_apart() {
 
 #[tokio::test]
 async fn transactions_that_a_batch_refuses_are_sent_again_one_by_one() {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
+    let (one, two, chain) = two_nodes().await;
     let raws = raws(5);
     for node in [&one, &two] {
         node.set().refused = Some((raws[3].to_string(), "insufficient funds for transfer"));
@@ -99,8 +98,7 @@ fn classes(answers: &[SendAnswer]) -> Vec<AnswerClass> {
 
 #[tokio::test]
 async fn rejection_after_a_batch_whose_answer_was_lost_is_no_rejection() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     node.set().loses_batches = true;
     node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     let answers = chain.send_in_order(&raws(3)).await;
@@ -115,8 +113,7 @@ async fn rejection_after_a_batch_whose_answer_was_lost_is_no_rejection() {
 
 #[tokio::test]
 async fn rejection_after_an_answer_that_a_batch_left_out_is_no_rejection() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     node.set().leaves_out = Some(1);
     node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     let answers = chain.send_in_order(&raws(3)).await;
@@ -127,20 +124,9 @@ async fn rejection_after_an_answer_that_a_batch_left_out_is_no_rejection() {
     assert_eq!(classes(&answers), [AnswerClass::Accepted; 3]);
 }
 
-/// Two endpoints that are there, and a chain over them.
-async fn two() -> (Node, Node, EvmChain) {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
-    until("both are there", || async {
-        chain.endpoints().iter().all(|status| status.chain_check == "good")
-    })
-    .await;
-    (one, two, chain)
-}
-
 #[tokio::test]
 async fn transaction_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
-    let (one, two, chain) = two().await;
+    let (one, two, chain) = two_nodes().await;
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
     let (had, other) = if one.calls_of(SEND) == 1 { (&one, &two) } else { (&two, &one) };
     assert_eq!(other.calls_of(SEND), 0);
@@ -162,10 +148,7 @@ async fn transaction_that_is_sent_again_reaches_the_endpoint_that_did_not_have_i
 async fn second_send_goes_to_two_that_did_not_have_it_and_the_third_to_all() {
     let nodes = [Node::start().await, Node::start().await, Node::start().await];
     let chain = connect(nodes.iter().map(Node::http).collect()).await;
-    until("all are there", || async {
-        chain.endpoints().iter().all(|status| status.chain_check == "good")
-    })
-    .await;
+    heads_at(&chain, 10).await;
     let counts = || nodes.each_ref().map(|node| node.calls_of(SEND));
     class(&chain).await;
     assert_eq!(counts().iter().sum::<usize>(), 1);
@@ -179,7 +162,7 @@ async fn second_send_goes_to_two_that_did_not_have_it_and_the_third_to_all() {
 
 #[tokio::test]
 async fn batch_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
-    let (one, two, chain) = two().await;
+    let (one, two, chain) = two_nodes().await;
     let taken = [AnswerClass::Accepted; 5];
     assert_eq!(classes(&chain.send_in_order(&raws(5)).await), taken);
     let (had, other) = if one.calls_of("batch") == 1 { (&one, &two) } else { (&two, &one) };
@@ -192,7 +175,7 @@ async fn batch_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
 
 #[tokio::test]
 async fn gap_at_one_endpoint_is_told_though_another_one_had_the_transaction_before() {
-    let (one, two, chain) = two().await;
+    let (one, two, chain) = two_nodes().await;
     for count in [1, 5] {
         let raws: Vec<_> = (0..count).map(|n| Bytes::from(vec![0x02, 0xc1, count, n])).collect();
         chain.send_in_order(&raws).await;
@@ -215,7 +198,7 @@ async fn gap_at_one_endpoint_is_told_though_another_one_had_the_transaction_befo
 
 #[tokio::test]
 async fn silent_endpoint_holds_up_no_transaction_that_another_one_has() {
-    let (one, two, _) = two().await;
+    let (one, two, _) = two_nodes().await;
     let chain = connect(vec![one.http(), two.http()]).await;
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
     let (had, other) = if one.calls_of(SEND) == 1 { (&one, &two) } else { (&two, &one) };
@@ -230,8 +213,7 @@ async fn silent_endpoint_holds_up_no_transaction_that_another_one_has() {
 
 #[tokio::test]
 async fn transaction_that_one_endpoint_refuses_is_sent_to_another() {
-    let (one, two) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![one.http(), two.http()]).await;
+    let (one, two, chain) = two_nodes().await;
     let refusals = [
         "invalid sender",
         "nonce too low",
@@ -255,10 +237,7 @@ async fn transaction_that_one_endpoint_refuses_is_sent_to_another() {
 async fn transaction_is_rejected_only_if_every_endpoint_rejects_it() {
     let (one, two) = (Node::start().await, Node::start().await);
     let chain = connect(vec![one.impatient(), two.http()]).await;
-    until("both are there", || async {
-        chain.endpoints().iter().all(|status| status.chain_check == "good")
-    })
-    .await;
+    heads_at(&chain, 10).await;
     for node in [&one, &two] {
         node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
     }
@@ -288,8 +267,7 @@ async fn endpoint_without_an_answer_keeps_a_transaction_alive() {
 
 #[tokio::test]
 async fn a_lost_answer_and_another_hash_mean_possibly_sent() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     for send_behaviour in [SendBehaviour::LosesAnswer, SendBehaviour::AnotherHash] {
         node.set().send_behaviour = send_behaviour.clone();
         assert_eq!(class(&chain).await, AnswerClass::Unknown, "{send_behaviour:?}");
@@ -346,10 +324,7 @@ async fn sends_succeed_while_one_of_two_endpoints_is_rate_limited() {
         let (limited, well) = (Node::start().await, Node::start().await);
         let endpoints = config(vec![limited.http(), well.http()]);
         let chain = EvmChain::connect(ChainConfig { fan_out, ..endpoints }).await.unwrap();
-        until("both are there", || async {
-            chain.endpoints().iter().all(|status| status.chain_check == "good")
-        })
-        .await;
+        heads_at(&chain, 10).await;
         // It says that it may be asked again at once, and so it is.
         limited.set().behaviour = Behaviour::Limited(0);
         for n in 0..100 {
@@ -364,8 +339,7 @@ async fn sends_succeed_while_one_of_two_endpoints_is_rate_limited() {
 
 #[tokio::test]
 async fn rate_limit_of_one_transaction_of_a_batch_is_one_of_the_endpoint() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     let raws = raws(3);
     node.set().refused = Some((raws[1].to_string(), "rate limit exceeded"));
     let answers = chain.send_in_order(&raws).await;
@@ -386,8 +360,7 @@ async fn read_blocks(chain: &EvmChain, numbers: RangeInclusive<u64>) {
 
 #[tokio::test]
 async fn quota_after_an_outage_is_enough_for_blocks_and_sends() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     for number in 11..=100 {
         node.mine(1, number, Vec::new());
     }
@@ -434,8 +407,7 @@ async fn receipt_is_read_by_one_question_though_the_only_endpoint_is_rate_limite
 
 #[tokio::test]
 async fn rate_limited_endpoint_is_not_sent_to() {
-    let (limited, well) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![limited.http(), well.http()]).await;
+    let (limited, well, chain) = two_nodes().await;
     limited.set().behaviour = Behaviour::Limited(60);
     until("it is known", || async { chain.endpoints()[0].resting }).await;
     well.set().send_behaviour = SendBehaviour::Fails("invalid sender");

@@ -1,21 +1,17 @@
 //! One wrong endpoint of several decides nothing (I8, I12, I16), and one that is gone for ever blocks
 //! nothing for ever (I15).
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, Speed};
-use tollgate_model::{Address, B256, Bytes, Nonce, U256, Wei};
+use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, CountSupport, Speed};
+use tollgate_model::reconcile::ReceiptLookup;
+use tollgate_model::{B256, Bytes, U256, Wei};
 
-use crate::fake::{Behaviour, Node, block, config, until};
+use crate::fake::{Behaviour, Node, SOMEBODY, block, config, heads_at, nonce, until};
 
-const SOMEBODY: Address = Address::repeat_byte(0x11);
 const HONEST_MAX_FEE: u128 = 2 * 0x44c + 0x14;
-
-fn nonce(nonce: u64) -> Nonce {
-    Nonce::new(nonce).unwrap()
-}
 
 /// A chain with a short hold of heads.
 fn short_hold(nodes: &[&Node]) -> ChainConfig {
@@ -177,6 +173,74 @@ async fn past_count_of_one_endpoint_counts_only_after_a_long_time_without_a_seco
     patient.count_at(SOMEBODY, 10).await.unwrap();
 }
 
+#[tokio::test]
+async fn mined_count_is_confirmed_by_two_equal_readings_or_overdue_after_a_long_time() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    let config = short_hold(&[&nodes[0], &nodes[1]]);
+    let patient = EvmChain::connect(config.clone()).await.unwrap();
+    let hasty = ChainConfig { single_source_after: Duration::from_millis(200), ..config };
+    let hasty = EvmChain::connect(hasty).await.unwrap();
+    let three = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1], &nodes[2]])).await.unwrap();
+    let support = async |chain: &EvmChain| chain.counts(SOMEBODY).await.unwrap().support;
+    for chain in [&patient, &hasty, &three] {
+        heads_at(chain, 10).await;
+        assert_eq!(support(chain).await, CountSupport::Confirmed);
+    }
+    for node in &nodes[1..] {
+        (node.set().mined, node.set().pending) = (5, 5);
+    }
+    assert_eq!(support(&patient).await, CountSupport::Open, "0 or 5");
+    assert_eq!(support(&three).await, CountSupport::Confirmed, "two report 5");
+    until("I15", || async { support(&hasty).await == CountSupport::Overdue }).await;
+    assert_eq!(support(&patient).await, CountSupport::Open);
+    nodes[0].set().mined = 5;
+    for chain in [&patient, &hasty] {
+        assert_eq!(support(chain).await, CountSupport::Confirmed);
+    }
+    nodes[0].set().behaviour = Behaviour::Down;
+    assert_eq!(support(&patient).await, CountSupport::Open, "one alone");
+    until("I15", || async { support(&hasty).await == CountSupport::Overdue }).await;
+}
+
+#[tokio::test]
+async fn occupant_that_one_endpoint_shows_counts_after_a_long_silence_of_the_others() {
+    const FOREIGN: B256 = B256::repeat_byte(9);
+    let (one, other) = (Node::start().await, Node::start().await);
+    for node in [&one, &other] {
+        node.set().slots.insert(FOREIGN, (SOMEBODY, 0));
+        node.mine(1, 11, vec![FOREIGN]);
+    }
+    let config = short_hold(&[&one, &other]);
+    let hasty = ChainConfig { single_source_after: Duration::from_millis(200), ..config.clone() };
+    let (patient, hasty) =
+        (EvmChain::connect(config).await.unwrap(), EvmChain::connect(hasty).await.unwrap());
+    let seen = async |chain: &EvmChain| {
+        let search = chain.occupants(SOMEBODY, &[nonce(0)], 100).await;
+        search.seen.iter().any(|seen| seen.tx_hash == FOREIGN)
+    };
+    until("two show it", || async { seen(&patient).await && seen(&hasty).await }).await;
+    other.set().behaviour = Behaviour::Down;
+    for node in [&one, &other] {
+        node.set().mined = 1;
+    }
+    let looked =
+        async |chain: &EvmChain| chain.search(SOMEBODY, nonce(0), &[B256::ZERO]).await.looked;
+    assert!(!seen(&patient).await, "I8");
+    assert_eq!(looked(&patient).await[0].len(), 2);
+    until("I15: it ends", || async { seen(&hasty).await }).await;
+    until("I15", || async { looked(&hasty).await == [[ReceiptLookup::NotThere]] }).await;
+    assert_eq!(looked(&patient).await[0].len(), 2, "I8: one is silent, and that is no answer");
+    // It is back, and its block of the same hash does not hold the transaction.
+    other.mine(1, 11, Vec::new());
+    other.set().behaviour = Behaviour::Normal;
+    until("it is contradicted", || async { !seen(&hasty).await }).await;
+    let contradicted = Instant::now();
+    while contradicted.elapsed() < Duration::from_millis(400) {
+        assert!(!seen(&hasty).await, "I8: a contradiction is no silence");
+    }
+    assert!(!seen(&patient).await);
+}
+
 fn reverts() -> Result<Value, Value> {
     Err(json!({"code": 3, "message": "execution reverted: no"}))
 }
@@ -187,10 +251,7 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
     let config = short_hold(&[&nodes[0], &nodes[1]]);
     let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
     let chain = EvmChain::connect(unpolled).await.unwrap();
-    until("both tell their heads", || async {
-        chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
-    })
-    .await;
+    heads_at(&chain, 10).await;
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
     let call = Call { from: SOMEBODY, to, value, data };
     let tried = async || chain.estimate_call(&call).await.unwrap();

@@ -23,7 +23,10 @@ use tokio_tungstenite::tungstenite::Message;
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::BlockRef;
-use tollgate_model::{Address, B256, TxHash};
+use tollgate_model::{Address, B256, Nonce, TxHash};
+
+/// The account of most questions.
+pub(crate) const SOMEBODY: Address = Address::repeat_byte(0x11);
 
 /// How the node behaves.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -81,7 +84,7 @@ pub(crate) struct State {
     /// What each receipt has besides.
     pub(crate) receipt_extras: Value,
     pub(crate) in_pool: HashSet<TxHash>,
-    /// OwnerLookup transactions these are, and in which slots: shown in full blocks and counted at past
+    /// The senders and slots of these transactions: shown in full blocks and counted at past
     /// ones.
     pub(crate) slots: HashMap<TxHash, (Address, u64)>,
     /// States of blocks before this one are gone.
@@ -224,6 +227,34 @@ pub(crate) fn config(endpoints: Vec<EndpointConfig>) -> ChainConfig {
 
 pub(crate) async fn connect(endpoints: Vec<EndpointConfig>) -> EvmChain {
     EvmChain::connect(config(endpoints)).await.unwrap()
+}
+
+/// Waits until every endpoint has reported this head.
+pub(crate) async fn heads_at(chain: &EvmChain, number: u64) {
+    until("every endpoint reports its head", || async {
+        let endpoints = chain.endpoints();
+        endpoints.iter().all(|endpoint| endpoint.head.is_some_and(|head| head.number == number))
+    })
+    .await;
+}
+
+/// A node, and a chain over it.
+pub(crate) async fn one_node() -> (Node, EvmChain) {
+    let node = Node::start().await;
+    let chain = connect(vec![node.http()]).await;
+    (node, chain)
+}
+
+/// Two nodes, and a chain over them that has heard both.
+pub(crate) async fn two_nodes() -> (Node, Node, EvmChain) {
+    let (one, two) = (Node::start().await, Node::start().await);
+    let chain = connect(vec![one.http(), two.http()]).await;
+    heads_at(&chain, 10).await;
+    (one, two, chain)
+}
+
+pub(crate) fn nonce(nonce: u64) -> Nonce {
+    Nonce::new(nonce).unwrap()
 }
 
 /// Waits until something is so.

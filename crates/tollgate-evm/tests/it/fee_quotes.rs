@@ -7,7 +7,7 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::port::chain::{Chain, Speed};
 
-use crate::fake::{Behaviour, Node, config, connect, until};
+use crate::fake::{Behaviour, Node, config, connect, heads_at, until};
 
 /// A fee history that asks for 500 gwei, or for next to nothing.
 fn false_history(base: &str, tip: &str) -> serde_json::Value {
@@ -115,10 +115,7 @@ async fn low_fee_of_one_endpoint_is_neither_offered_nor_remembered() {
         let mut config = config(nodes.iter().map(Node::http).collect());
         config.fee_cache = Duration::ZERO;
         let chain = EvmChain::connect(config).await.unwrap();
-        until("both tell their heads", || async {
-            chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
-        })
-        .await;
+        heads_at(&chain, 10).await;
         let price = async || chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei();
         if !is_lie_first {
             assert_eq!(price().await, HONEST_MAX_FEE);

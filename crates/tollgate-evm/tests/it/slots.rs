@@ -7,18 +7,15 @@ use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::port::chain::{Chain, SlotSearch};
 use tollgate_model::reconcile::{ReceiptLookup, Search};
-use tollgate_model::{Address, B256, Nonce, TxHash};
+use tollgate_model::{Address, B256, TxHash};
 
-use crate::fake::{Behaviour, Node, block, config, connect, until};
+use crate::fake::{
+    Behaviour, Node, SOMEBODY, block, config, connect, heads_at, nonce, one_node, two_nodes, until,
+};
 
-const SOMEBODY: Address = Address::repeat_byte(0x11);
 const OURS: TxHash = B256::repeat_byte(1);
 const OLDER: TxHash = B256::repeat_byte(2);
 const FOREIGN: TxHash = B256::repeat_byte(9);
-
-fn nonce(nonce: u64) -> Nonce {
-    Nonce::new(nonce).unwrap()
-}
 
 fn judge_search(looked: &[Vec<ReceiptLookup>]) -> Search {
     tollgate_model::reconcile::judge_search(&[OLDER, OURS], looked, None)
@@ -33,7 +30,7 @@ async fn said(chain: &EvmChain, slot: u64) -> Vec<ReceiptLookup> {
     let SlotSearch { looked, .. } = search(chain, slot).await;
     assert_eq!(looked[0], looked[1]);
     let mut said = looked[0].clone();
-    said.sort_by_key(|word| *word as u8);
+    said.sort_by_key(|lookup| *lookup as u8);
     said
 }
 
@@ -68,7 +65,7 @@ async fn a_receipt_that_one_endpoint_has_is_found_with_its_reason() {
     let at = with.mine(1, 11, vec![OURS]);
     let SlotSearch { looked, found } = search(&chain, 5).await;
     assert_eq!(judge_search(&looked), Search::Ours { attempt: 1 });
-    assert!(looked[0].iter().all(|word| *word != ReceiptLookup::Found));
+    assert!(looked[0].iter().all(|lookup| *lookup != ReceiptLookup::Found));
     let found = found.unwrap();
     assert_eq!((found.tx_hash, found.block_hash, found.succeeded), (OURS, at.hash, false));
     assert_eq!(found.revert_reason.unwrap().as_str(), "custom error 0xdeadbeef");
@@ -96,8 +93,7 @@ async fn the_receipt_is_of_the_attempt_that_is_judged_to_be_there() {
 
 #[tokio::test]
 async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_receipts() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     node.set().mined = 5;
     node.set().after.insert("eth_getTransactionReceipt", |state| state.mined = 6);
     assert_eq!(said(&chain, 5).await, [ReceiptLookup::Behind]);
@@ -110,8 +106,7 @@ async fn endpoint_that_executes_the_slot_after_the_receipt_search_does_not_deny_
 
 #[tokio::test]
 async fn errors_and_unreadable_answers_are_never_evidence() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
+    let (node, chain) = one_node().await;
     node.set().mined = 6;
     let receipt = |hash: TxHash, block: Option<u64>| {
         let block = block.map(|number| format!("{number:#x}"));
@@ -171,8 +166,8 @@ async fn hanging_endpoint_delays_a_search_for_a_bounded_time() {
     hangs.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     assert_eq!(said(&chain, 5).await, [ReceiptLookup::NotThere, ReceiptLookup::NoAnswer]);
-    let words = chain.pools(SOMEBODY, &[OURS]).await;
-    assert_eq!(words.iter().filter(|word| word.knows_it.is_some()).count(), 1);
+    let reports = chain.pools(SOMEBODY, &[OURS]).await;
+    assert_eq!(reports.iter().filter(|report| report.knows_it.is_some()).count(), 1);
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
 }
 
@@ -199,17 +194,16 @@ fn pooled(slot: u64, hash: TxHash) -> Value {
 
 #[tokio::test]
 async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
-    let (with, without) = (Node::start().await, Node::start().await);
-    let chain = connect(vec![with.http(), without.http()]).await;
+    let (with, without, chain) = two_nodes().await;
     with.set().fixed.insert("txpool_contentFrom", Ok(pooled(7, FOREIGN)));
     without.set().in_pool.insert(OLDER);
     for _ in 0..3 {
-        let mut words = chain.pools(SOMEBODY, &[OURS, OLDER]).await;
-        words.sort_by_key(|word| word.pool.is_none());
-        let pool = words[0].pool.as_ref().unwrap();
+        let mut reports = chain.pools(SOMEBODY, &[OURS, OLDER]).await;
+        reports.sort_by_key(|report| report.pool.is_none());
+        let pool = reports[0].pool.as_ref().unwrap();
         assert_eq!(pool.pending.get(&nonce(7)), Some(&FOREIGN));
-        assert_eq!((words[0].knows_it, words[1].knows_it), (Some(false), Some(true)));
-        assert_eq!(words[1].pool, None);
+        assert_eq!((reports[0].knows_it, reports[1].knows_it), (Some(false), Some(true)));
+        assert_eq!(reports[1].pool, None);
     }
     assert_eq!(without.calls_of("txpool_contentFrom"), 1, "that it lacks it is remembered");
     assert_eq!(with.calls_of("txpool_contentFrom"), 3);
@@ -217,25 +211,24 @@ async fn each_endpoint_tells_its_pool_and_what_it_knows_by_hash() {
 
 #[tokio::test]
 async fn pool_that_an_endpoint_can_not_show_is_not_reported() {
-    let node = Node::start().await;
-    let chain = connect(vec![node.http()]).await;
-    let word = async || chain.pools(SOMEBODY, &[OURS, OLDER]).await.remove(0);
+    let (node, chain) = one_node().await;
+    let report = async || chain.pools(SOMEBODY, &[OURS, OLDER]).await.remove(0);
     for nonsense in [json!(null), json!([]), json!({}), json!({"pending": {"x": {}}})] {
         node.set().fixed.insert("txpool_contentFrom", Ok(nonsense.clone()));
-        assert_eq!(word().await.pool, None, "{nonsense}");
+        assert_eq!(report().await.pool, None, "{nonsense}");
     }
-    assert_eq!(word().await.knows_it, Some(false));
+    assert_eq!(report().await.knows_it, Some(false));
     // One of the two is refused: that it has neither can't be said, that it has the other can.
     node.set().refused = Some((OURS.to_string(), "busy"));
-    assert_eq!(word().await.knows_it, None);
+    assert_eq!(report().await.knows_it, None);
     node.set().in_pool.insert(OLDER);
-    assert_eq!(word().await.knows_it, Some(true));
+    assert_eq!(report().await.knows_it, Some(true));
     let other = json!({"hash": FOREIGN.to_string()});
     node.set().fixed.insert("eth_getTransactionByHash", Ok(other));
-    assert_eq!(word().await.knows_it, None, "the answer to another question");
+    assert_eq!(report().await.knows_it, None, "the answer to another question");
     assert_eq!(chain.pools(SOMEBODY, &[]).await[0].knows_it, None, "nothing was asked");
     node.set().behaviour = Behaviour::Down;
-    assert_eq!(word().await, Default::default());
+    assert_eq!(report().await, Default::default());
 }
 
 /// Mines blocks up to 60; the account has a transaction in every fifth: the slots from 0 on.
@@ -252,14 +245,6 @@ fn past(node: &Node) {
 
 fn in_slot(slot: u64) -> TxHash {
     B256::left_padding_from(&((slot + 3) * 5).to_be_bytes())
-}
-
-async fn heads_at(chain: &EvmChain, number: u64) {
-    until("every endpoint is there", || async {
-        let endpoints = chain.endpoints();
-        endpoints.iter().all(|status| status.head.is_some_and(|head| head.number == number))
-    })
-    .await;
 }
 
 #[tokio::test]

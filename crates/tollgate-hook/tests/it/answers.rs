@@ -1,4 +1,4 @@
-//! What comes back when all is well, and who is asked at all.
+//! Answers of a hook that works, and questions that are not asked.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is sent: shape, signature, id.
+//! The questions that are sent: shape, signature, id.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -19,7 +19,7 @@ fn hmac(key: &[u8], message: &[u8]) -> Vec<u8> {
     Sha256::new().chain_update(pad(0x5c)).chain_update(inner).finalize().to_vec()
 }
 
-/// What the standard asks of a receiver.
+/// Checks a question as the standard asks of a receiver.
 fn verify(heard: &Heard) {
     let key = STANDARD.decode(SECRET.strip_prefix("whsec_").unwrap()).unwrap();
     let header = |name: &str| heard.headers[name].as_str();

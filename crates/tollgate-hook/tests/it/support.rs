@@ -97,7 +97,7 @@ pub(crate) fn context() -> StuckContext {
         nonce: Some(Nonce::new(7).unwrap()),
         payload: payload.bytes().clone(),
         payload_digest: payload.digest(),
-        seen: RowVersion { state: TxState::Stuck(StuckReason::TimedOut), version: 9 },
+        row: RowVersion { state: TxState::Stuck(StuckReason::TimedOut), version: 9 },
         fencing_token: FencingToken::new(4).unwrap(),
         attempts: 2,
         newest_hash: Some(attempts[1].tx_hash),

@@ -50,7 +50,7 @@ mod tests {
     use crate::answer::may_be_with_a_node;
 
     #[test]
-    fn the_table() {
+    fn combined_answer_is_the_most_informative_one() {
         let table: &[(&[AnswerClass], AnswerClass)] = &[
             (&[], Unknown),
             (&[Accepted], Accepted),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dead_answer_needs_every_endpoint_and_an_acceptance_only_one() {
+    fn rejection_needs_every_endpoint_and_an_acceptance_only_one() {
         let is_taken = |class| matches!(class, Accepted | AlreadyKnown);
         for one in AnswerClass::ALL {
             for other in AnswerClass::ALL {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn one_answer_that_leaves_it_open_whether_a_node_has_it_leaves_it_open_for_all() {
+    fn one_inconclusive_answer_makes_the_combined_answer_inconclusive() {
         for one in AnswerClass::ALL {
             for other in AnswerClass::ALL {
                 let any = may_be_with_a_node(one) || may_be_with_a_node(other);

@@ -1,12 +1,11 @@
-//! The bump policy, case by case.
+//! The bump policy, case by case. More cases are in a table of `docs/decisions.md`, which a test compares
+//! with the code.
 
 use super::*;
-use crate::amount::Wei;
-use crate::ids::{Nonce, TxHash};
-
-fn wei(wei: u128) -> GasPrice {
-    GasPrice::from_wei(wei).unwrap()
-}
+use crate::amount::{GasPrice, Wei};
+use crate::fees::FeeCaps;
+use crate::port::signer::TxKind;
+use crate::test_values::{at, wei};
 
 fn fees(max_fee: u128, tip: Option<u128>) -> Fees {
     Fees { gas_limit: 21_000, max_fee: wei(max_fee), max_priority_fee: tip.map(wei) }
@@ -18,10 +17,6 @@ fn quote(base: u128, max_fee: u128, tip: u128) -> FeeQuote {
 
 fn on() -> BumpRules {
     BumpRules { enabled: true, ..BumpRules::default() }
-}
-
-fn at(seconds: u64) -> Timestamp {
-    Timestamp::EPOCH.after(Duration::from_secs(seconds))
 }
 
 /// The attempt pays 100 with a tip of 10; the market asks 150 with a tip of 10.
@@ -48,13 +43,7 @@ fn bump(max_fee: u128, tip: u128) -> BumpDecision {
 }
 
 #[test]
-fn it_is_off_unless_switched_on_and_nobody_bumps_what_he_can_not_sign() {
-    assert_eq!(decide(&BumpRules::default(), &view(), at(60)), BumpDecision::Off);
-    assert_eq!(check(&BumpView { may_sign: false, ..view() }), BumpDecision::Off);
-}
-
-#[test]
-fn a_bump_goes_to_the_market_and_by_the_multiplier_at_least() {
+fn bump_pays_the_market_and_at_least_the_multiplier() {
     assert_eq!(check(&view()), bump(150, 12));
     let near = BumpView { quote: quote(95, 101, 10), ..view() };
     assert_eq!(check(&near), bump(113, 12), "112.5 and 11.25, rounded up");
@@ -79,58 +68,35 @@ fn a_legacy_price_is_raised_without_a_tip() {
 }
 
 #[test]
-fn the_dearest_attempt_is_the_one_to_beat() {
+fn replacement_has_to_beat_the_most_expensive_attempt() {
     let all = [fees(100, Some(20)), fees(140, Some(10))];
     assert_eq!(dearest(all), Some(fees(140, Some(20))));
     assert_eq!(dearest([]), None);
 }
 
 #[test]
-fn a_cap_lowers_the_step_and_then_holds_but_never_fails() {
-    let capped = |price: u128| {
-        let chain = FeeCaps { max_fee_per_gas: Some(wei(price)), max_tx_fee: None };
-        BumpView { ceiling: Ceiling { chain, callers: None }, ..view() }
-    };
-    assert_eq!(check(&capped(120)), bump(120, 12));
-    assert_eq!(check(&capped(110)), bump(110, 12), "just enough to replace");
-    let hold = BumpDecision::HoldAtCap { why: Cap::ChainPrice };
-    assert_eq!(check(&capped(109)), hold);
+fn bump_waits_for_its_interval_pays_up_to_the_cap_and_stops_at_the_market_price() {
+    assert_eq!(decide(&on(), &view(), at(59)), BumpDecision::Wait { until: at(60) });
+    let chain = FeeCaps { max_fee_per_gas: Some(wei(110)), max_tx_fee: None };
+    let capped = BumpView { ceiling: Ceiling { chain, callers: None }, ..view() };
+    assert_eq!(check(&capped), bump(110, 12), "just enough to replace");
+    let paid = BumpView { quote: quote(90, 150, 10), ..view() };
+    assert_eq!(check(&paid), BumpDecision::NotPrice);
 }
 
 #[test]
-fn the_lowest_cap_is_the_one_that_is_named() {
-    let chain =
-        FeeCaps { max_fee_per_gas: Some(wei(50)), max_tx_fee: Some(Wei(U256::from(21_000 * 40))) };
+fn lowest_cap_is_named() {
+    let chain = FeeCaps {
+        max_fee_per_gas: Some(wei(50)),
+        max_tx_fee: Some(Wei(crate::U256::from(21_000 * 40))),
+    };
     let view = |callers| BumpView { ceiling: Ceiling { chain, callers }, ..view() };
     assert_eq!(check(&view(None)), BumpDecision::HoldAtCap { why: Cap::ChainTotal });
     assert_eq!(check(&view(Some(wei(39)))), BumpDecision::HoldAtCap { why: Cap::Callers });
 }
 
 #[test]
-fn there_is_a_pause_between_attempts_and_an_end_of_them() {
-    assert_eq!(decide(&on(), &view(), at(59)), BumpDecision::Wait { until: at(60) });
-    let many = BumpView { bumps: 10, ..view() };
-    assert_eq!(check(&many), BumpDecision::Exhausted);
-}
-
-#[test]
-fn it_stops_when_price_is_not_what_holds_it_back() {
-    let lower = Diagnosis::BlockedByLowerNonce { nonce: Nonce::MIN };
-    let another = Diagnosis::ReplacedByAnother { hash: TxHash::ZERO };
-    for other_cause in [
-        BumpView { is_head: false, ..view() },
-        BumpView { diagnosis: Some(lower), ..view() },
-        BumpView { diagnosis: Some(another), ..view() },
-        BumpView { quote: quote(90, 150, 10), ..view() },
-        BumpView { last_answer: Some(AnswerClass::InsufficientFunds), ..view() },
-        BumpView { last_answer: Some(AnswerClass::FeeTooHigh), ..view() },
-    ] {
-        assert_eq!(check(&other_cause), BumpDecision::NotPrice, "{other_cause:?}");
-    }
-}
-
-#[test]
-fn a_node_that_says_too_cheap_is_believed_against_the_market() {
+fn underpriced_answer_takes_precedence_over_the_market() {
     let paid = BumpView { quote: quote(50, 80, 5), ..view() };
     assert_eq!(check(&paid), BumpDecision::NotPrice);
     for said in [AnswerClass::Underpriced, AnswerClass::ReplacementUnderpriced] {
@@ -271,7 +237,7 @@ fn offer(max_fee: u128, gas_limit: u64, refused_as_too_high: bool) -> Offer {
 }
 
 #[test]
-fn what_was_refused_everywhere_as_too_high_need_not_be_beaten() {
+fn attempt_refused_everywhere_as_too_high_need_not_be_beaten() {
     let beat = |offers: &[Offer]| to_beat(offers.iter().copied()).map(|fees| fees.max_fee.wei());
     assert_eq!(beat(&[offer(100, 1, false), offer(9_000, 1, true)]), Some(100));
     assert_eq!(beat(&[offer(9_000, 1, true)]), None, "no pool holds anything");
@@ -279,7 +245,7 @@ fn what_was_refused_everywhere_as_too_high_need_not_be_beaten() {
 }
 
 #[test]
-fn the_next_offer_after_a_refusal_is_an_eighth_below_what_was_refused() {
+fn next_offer_after_a_refusal_is_an_eighth_lower() {
     let below =
         |offers: &[Offer], gas| below_refused(offers.iter().copied(), gas).map(GasPrice::wei);
     assert_eq!(below(&[offer(800, 100, true), offer(9_000, 100, true)], 100), Some(700));

@@ -1,12 +1,9 @@
 //! Tests of the prices that several endpoints come to.
 
 use super::*;
+use crate::test_values::wei;
 
 const HALF_AN_HOUR: u64 = 30 * 60;
-
-fn wei(wei: u128) -> GasPrice {
-    GasPrice::from_wei(wei).unwrap()
-}
 
 fn confirmed(price: u128, age: u64) -> Option<RecentPrice> {
     Some(RecentPrice { price: wei(price), age: Duration::from_secs(age), confirmed: true })
@@ -41,7 +38,7 @@ fn one_liar_of_three_never_decides_the_price() {
 }
 
 #[test]
-fn the_lower_of_two_counts_unless_the_past_says_that_it_is_the_wrong_one() {
+fn lower_of_two_prices_counts_unless_a_recent_price_contradicts_it() {
     assert_eq!(agreed(&[110, 100], None), 100);
     assert!(!chosen(&[110, 100], None).disputed);
     assert_eq!(agreed(&[1_000_000, 100], None), 100);

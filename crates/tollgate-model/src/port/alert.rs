@@ -3,8 +3,6 @@
 //! Raising an alert changes no state and never blocks. The code that raises an alert suppresses
 //! repeats of the same condition for a while; receivers need not.
 
-use std::fmt;
-
 use crate::ids::{Nonce, Submitter, TxId};
 
 /// The condition that an alert reports.
@@ -30,7 +28,8 @@ pub enum AlertKind {
     Unsigned,
     /// A reservation was reported as used, no endpoint has its transaction, and higher nonces wait for it.
     ReservationUnsent,
-    /// A single endpoint counts far more than the account's cursor; the count is not used (I16).
+    /// A single endpoint counts far more than the account's cursor, or endpoints disagree about the count
+    /// of an account without slots. The count is not used (I16).
     CountDoubted,
     /// No endpoint delivers the receipt of a mined transaction.
     ReceiptUnread,
@@ -46,68 +45,34 @@ pub enum AlertKind {
     Unserved,
 }
 
-impl AlertKind {
-    /// All kinds.
-    pub const ALL: [Self; 16] = [
-        Self::Stuck,
-        Self::Backlog,
-        Self::InsufficientFunds,
-        Self::FeeCap,
-        Self::Rejected,
-        Self::Hole,
-        Self::Protect,
-        Self::NonceTaken,
-        Self::Unsigned,
-        Self::ReservationUnsent,
-        Self::CountDoubted,
-        Self::ReceiptUnread,
-        Self::BlockUnread,
-        Self::FinalityStalled,
-        Self::Policy,
-        Self::Unserved,
-    ];
-
-    /// The name in logs, metrics and alert sinks.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Stuck => "stuck",
-            Self::Backlog => "backlog",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::FeeCap => "fee_cap",
-            Self::Rejected => "rejected",
-            Self::Hole => "hole",
-            Self::Protect => "protect",
-            Self::NonceTaken => "nonce_taken",
-            Self::Unsigned => "unsigned",
-            Self::ReservationUnsent => "reservation_unsent",
-            Self::CountDoubted => "count_doubted",
-            Self::ReceiptUnread => "receipt_unread",
-            Self::BlockUnread => "block_unread",
-            Self::FinalityStalled => "finality_stalled",
-            Self::Policy => "policy",
-            Self::Unserved => "unserved",
-        }
-    }
-}
-
-impl fmt::Display for AlertKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+names!(AlertKind {
+    Stuck => "stuck",
+    Backlog => "backlog",
+    InsufficientFunds => "insufficient_funds",
+    FeeCap => "fee_cap",
+    Rejected => "rejected",
+    Hole => "hole",
+    Protect => "protect",
+    NonceTaken => "nonce_taken",
+    Unsigned => "unsigned",
+    ReservationUnsent => "reservation_unsent",
+    CountDoubted => "count_doubted",
+    ReceiptUnread => "receipt_unread",
+    BlockUnread => "block_unread",
+    FinalityStalled => "finality_stalled",
+    Policy => "policy",
+    Unserved => "unserved",
+});
 
 /// One alert.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Alert {
-    /// The condition.
     pub kind: AlertKind,
-    /// The submitter concerned.
     pub submitter: Submitter,
     /// The transaction concerned, if there is one.
     pub tx_id: Option<TxId>,
     /// The slot concerned, if there is one.
     pub nonce: Option<Nonce>,
-    /// Details for the operator.
     pub detail: String,
 }
 

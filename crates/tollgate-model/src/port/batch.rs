@@ -59,7 +59,6 @@ impl FencedBatch {
         Ok(Self { node, sections })
     }
 
-    /// The writing node.
     pub const fn node(&self) -> &NodeId {
         &self.node
     }
@@ -81,13 +80,13 @@ pub struct Section {
     pub cursor_reason: Option<Text<500>>,
     /// Pauses, protects or resumes the submitter.
     pub status: Option<StatusChange>,
-    /// Changes the submitter's mode.
     pub mode: Option<ModeChange>,
     /// All conditions that the submitter waits for, replacing the stored ones; `None` keeps those.
     pub waits: Option<Vec<SubmitterWait>>,
-    /// Transactions to create.
     pub creates: Vec<NewTx>,
-    /// Changes to existing transactions.
+    /// The creates are placeholders in recycled slots: they may be opened whatever the submitter's status
+    /// is, because an operator asked for them.
+    pub fills_holes: bool,
     pub updates: Vec<TxUpdate>,
 }
 
@@ -102,6 +101,7 @@ impl Section {
             mode: None,
             waits: None,
             creates: Vec::new(),
+            fills_holes: false,
             updates: Vec::new(),
         }
     }
@@ -173,6 +173,5 @@ pub struct ModeChange {
     pub from: Mode,
     /// The new mode.
     pub to: Mode,
-    /// The operator's reason.
     pub reason: Text<500>,
 }

@@ -18,21 +18,29 @@ use crate::reconcile::ReceiptLookup;
 /// A block's position in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BlockRef {
-    /// The block number.
     pub number: u64,
-    /// The block hash.
     pub hash: B256,
-    /// The parent block's hash.
     pub parent: B256,
 }
 
 /// A block with the hashes of its transactions.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Block {
-    /// The block's position.
     pub at: BlockRef,
     /// The transaction hashes, in block order.
     pub transactions: Vec<TxHash>,
+}
+
+/// The endpoints' support of an account's mined count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CountSupport {
+    /// Two endpoints report exactly this count, or the chain has one endpoint only.
+    #[default]
+    Confirmed,
+    /// The endpoints report different counts, or only one has answered. Ask again.
+    Open,
+    /// As [`Self::Open`], for longer than a second endpoint is waited for.
+    Overdue,
 }
 
 /// An account's nonce counts: the highest values that were ever confirmed.
@@ -50,13 +58,16 @@ pub struct AccountCounts {
     /// The highest count, mined or pending, that any endpoint that was asked tells now; never below
     /// `mined` and `pending`. For people only.
     pub told: Nonce,
+    /// The support of `mined`. It matters before an account's first slot
+    /// ([`crate::nonce::first_counts`]); later the cursor is a second source.
+    pub support: CountSupport,
 }
 
 impl AccountCounts {
     /// Counts that more than one endpoint confirms.
     pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
         let sure = mined.max(pending);
-        Self { mined, pending, sure, highest: mined, told: sure }
+        Self { mined, pending, sure, highest: mined, told: sure, support: CountSupport::Confirmed }
     }
 
     /// The mined count as far as more than one endpoint confirms it, for people (I16). `None` if
@@ -99,13 +110,12 @@ pub enum BlockTag {
 /// A node's classified answer to a send.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SendAnswer {
-    /// The class of the answer.
     pub class: AnswerClass,
     /// The node's text, for operators.
     pub said: String,
 }
 
-/// How soon a transaction should be mined; selects a price level.
+/// The urgency of a transaction; selects a price level.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Speed {
@@ -150,13 +160,10 @@ impl FeeQuote {
 /// A call to estimate without sending it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
-    /// The calling account.
     pub from: Address,
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// The value to transfer.
     pub value: Wei,
-    /// The call data.
     pub data: Bytes,
 }
 
@@ -183,36 +190,26 @@ pub struct ChainLimits {
 /// One endpoint's report of an account's funds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Funds {
-    /// The balance at the head.
     pub balance: Wei,
     /// The mined count at the head, read after the balance: transactions below it are already paid.
     pub mined: Nonce,
 }
 
-/// Where a transaction was found by its hash.
+/// The place in which a transaction was found by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TxLocation {
     /// In a node's pool.
     Pending,
     /// In this block.
-    InBlock {
-        /// The block's number.
-        number: u64,
-        /// The block's hash.
-        hash: B256,
-    },
+    InBlock { number: u64, hash: B256 },
 }
 
 /// A transaction that was seen in an account's slot, in a block.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Occupant {
-    /// The slot.
     pub nonce: Nonce,
-    /// The transaction's hash.
     pub tx_hash: TxHash,
-    /// The block's number.
     pub block_number: u64,
-    /// The block's hash.
     pub block_hash: B256,
 }
 
@@ -222,7 +219,7 @@ pub struct Occupant {
 pub struct OccupantSearch {
     /// The transactions that were seen, at most one per slot.
     pub seen: Vec<Occupant>,
-    /// Why other slots were not resolved, for operators; `None` if all were.
+    /// The reason why other slots were not resolved, for operators; `None` if all were.
     pub problem: Option<String>,
 }
 
@@ -241,7 +238,7 @@ pub struct SlotSearch {
 pub struct BlockReceipts {
     /// The receipts that could be read, each from exactly the requested block.
     pub found: Vec<TxReceipt>,
-    /// Why other receipts could not be read, for operators. Ask again for a missing receipt; its
+    /// The reason why other receipts could not be read, for operators. Ask again for a missing receipt; its
     /// absence is never evidence (I8).
     pub problem: Option<String>,
 }
@@ -261,7 +258,6 @@ pub struct ChainUnavailable(pub String);
 /// Reads from and sends to one chain.
 #[async_trait]
 pub trait Chain: Send + Sync {
-    /// The chain's id.
     fn chain_id(&self) -> ChainId;
 
     /// Waits until the head differs from `known` and returns the new head. A head that was replaced

@@ -43,54 +43,24 @@ pub enum Checkpoint {
     TakeoverStarted,
 }
 
-impl Checkpoint {
-    /// Every checkpoint, in the order in which a transaction passes them.
-    pub const ALL: [Self; 16] = [
-        Self::SlotsChosen,
-        Self::AttemptsSigned,
-        Self::BatchGuarded,
-        Self::BatchWritten,
-        Self::BatchCommitted,
-        Self::CreatesCommitted,
-        Self::Sending,
-        Self::NodeAnswered,
-        Self::AnswersSeen,
-        Self::AnswersRecorded,
-        Self::ActionClaimed,
-        Self::ReceiptsSeen,
-        Self::ReceiptsRecorded,
-        Self::FinalityJudged,
-        Self::FinalityRecorded,
-        Self::TakeoverStarted,
-    ];
-
-    /// The name in tests and in `docs/failpoints.md`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::SlotsChosen => "slots_chosen",
-            Self::AttemptsSigned => "attempts_signed",
-            Self::BatchGuarded => "batch_guarded",
-            Self::BatchWritten => "batch_written",
-            Self::BatchCommitted => "batch_committed",
-            Self::CreatesCommitted => "creates_committed",
-            Self::Sending => "sending",
-            Self::NodeAnswered => "node_answered",
-            Self::AnswersSeen => "answers_seen",
-            Self::AnswersRecorded => "answers_recorded",
-            Self::ActionClaimed => "action_claimed",
-            Self::ReceiptsSeen => "receipts_seen",
-            Self::ReceiptsRecorded => "receipts_recorded",
-            Self::FinalityJudged => "finality_judged",
-            Self::FinalityRecorded => "finality_recorded",
-            Self::TakeoverStarted => "takeover_started",
-        }
-    }
-
-    /// The checkpoint with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|checkpoint| checkpoint.name() == name)
-    }
-}
+names!(Checkpoint {
+    SlotsChosen => "slots_chosen",
+    AttemptsSigned => "attempts_signed",
+    BatchGuarded => "batch_guarded",
+    BatchWritten => "batch_written",
+    BatchCommitted => "batch_committed",
+    CreatesCommitted => "creates_committed",
+    Sending => "sending",
+    NodeAnswered => "node_answered",
+    AnswersSeen => "answers_seen",
+    AnswersRecorded => "answers_recorded",
+    ActionClaimed => "action_claimed",
+    ReceiptsSeen => "receipts_seen",
+    ReceiptsRecorded => "receipts_recorded",
+    FinalityJudged => "finality_judged",
+    FinalityRecorded => "finality_recorded",
+    TakeoverStarted => "takeover_started",
+});
 
 /// Is called at each checkpoint.
 #[async_trait]

@@ -4,6 +4,5 @@ use crate::time::Timestamp;
 
 /// Reads the wall clock. Leases are judged by the database's clock instead.
 pub trait Clock: Send + Sync {
-    /// The current time.
     fn now(&self) -> Timestamp;
 }

@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::ids::{ChainId, InvalidValue, Submitter};
 
-/// Why a store operation failed.
+/// The reason why a store operation failed.
 ///
 /// Three things that look alike are kept apart: the lease was lost ([`Self::Fenced`], or
 /// [`SectionOutcome::Fenced`](super::SectionOutcome::Fenced) in a batch), a row had moved
@@ -55,7 +55,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether the same call can succeed later without a change by the caller.
+    /// Returns whether the same call can succeed later without a change by the caller.
     pub const fn is_retryable(&self) -> bool {
         match self {
             Self::Unavailable(_) => true,
@@ -71,7 +71,7 @@ impl StoreError {
     }
 }
 
-/// Why a store failed, in words, and the driver's error where there is one.
+/// A description of a store's failure, and the driver's error where there is one.
 #[derive(Clone)]
 pub struct Cause {
     text: String,
@@ -79,7 +79,7 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// What failed, and the error below it. The text includes what the error says.
+    /// A failed operation and the error below it, whose message the text includes.
     pub fn new(text: impl Into<String>, source: impl StdError + Send + Sync + 'static) -> Self {
         Self { text: text.into(), source: Some(Arc::new(source)) }
     }

@@ -15,11 +15,8 @@ pub struct Completion {
     pub seq: Seq,
     /// The transaction that became final.
     pub tx_id: TxId,
-    /// Its submitter.
     pub submitter: Submitter,
-    /// Its request id.
     pub request_id: Option<RequestId>,
-    /// Its final state.
     pub state: TxState,
     /// The mined hash, if one was mined.
     pub tx_hash: Option<TxHash>,
@@ -61,9 +58,7 @@ pub struct OutboxEvent {
     pub key: String,
     /// The transaction that the event is about.
     pub tx_id: TxId,
-    /// The event's body.
     pub body: Bytes,
-    /// When the change was committed.
     pub created_at: Timestamp,
 }
 

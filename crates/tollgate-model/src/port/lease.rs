@@ -39,17 +39,17 @@ impl LeaseTerms {
         Ok(Self { duration, renew_interval, clock_skew_allowance })
     }
 
-    /// How long a lease is valid after it was acquired or renewed.
+    /// The time for which a lease is valid after it was acquired or renewed.
     pub const fn duration(&self) -> Duration {
         self.duration
     }
 
-    /// How often the owner renews its lease.
+    /// The interval at which the owner renews its lease.
     pub const fn renew_interval(&self) -> Duration {
         self.renew_interval
     }
 
-    /// How long other nodes wait after expiry before they take over.
+    /// The time that other nodes wait after expiry before they take over.
     pub const fn clock_skew_allowance(&self) -> Duration {
         self.clock_skew_allowance
     }
@@ -68,7 +68,6 @@ impl Default for LeaseTerms {
 /// The proof that accompanies every critical write: a submitter and its fencing token.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Lease {
-    /// The submitter that may be written.
     pub submitter: Submitter,
     /// The token that the store must still hold when the write commits (I2).
     pub token: FencingToken,
@@ -79,9 +78,7 @@ pub struct Lease {
 pub enum Acquisition {
     /// The node holds the lease.
     Granted {
-        /// The lease to write under.
         lease: Lease,
-        /// How the lease was obtained.
         kind: GrantKind,
         /// The submitter's row, read *after* the grant committed, so that it includes everything
         /// that any earlier owner wrote.
@@ -91,7 +88,7 @@ pub enum Acquisition {
     Held(Owner),
 }
 
-/// How a lease was obtained.
+/// The way in which a lease was obtained.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum GrantKind {
     /// No node held it before.
@@ -105,13 +102,11 @@ pub enum GrantKind {
 /// The holder of a lease.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Owner {
-    /// The node.
     pub node: NodeId,
-    /// The token it holds.
     pub token: FencingToken,
     /// The URL at which other nodes reach it, if it is a live node.
     pub advertise_url: Option<String>,
-    /// How long the lease is still valid by the database's clock; zero if it has expired.
+    /// The time for which the lease is still valid by the database's clock; zero if it has expired.
     pub remaining: Duration,
 }
 
@@ -156,7 +151,6 @@ pub trait LeaseStore: Send + Sync {
 /// Submitters with open work and no owner, in the order of their addresses.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct OrphanPage {
-    /// The submitters without an owner.
     pub orphans: Vec<Submitter>,
     /// The last submitter that was examined, if there may be more above it.
     pub next: Option<Address>,

@@ -12,7 +12,6 @@ use crate::text::Text;
 /// A node as the other nodes see it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LiveNode {
-    /// The node's id.
     pub node: NodeId,
     /// The chain that the node serves. Nodes of other chains are not peers.
     pub chain_id: ChainId,
@@ -50,7 +49,6 @@ impl ServedSet {
         self.digest
     }
 
-    /// Whether the set contains an account.
     pub fn contains(&self, account: Address) -> bool {
         self.accounts.binary_search(&account).is_ok()
     }

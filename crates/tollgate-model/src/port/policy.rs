@@ -21,19 +21,16 @@ use crate::time::Timestamp;
 pub struct StuckContext {
     /// The number of this question under its fencing token; a later question has another number.
     pub question: u64,
-    /// Why the policy is asked.
     pub trigger: Trigger,
     /// The transaction: the submitter's head of line, unless the trigger says otherwise.
     pub tx: TxRecord,
-    /// The transaction's attempts.
     pub attempts: Vec<Attempt>,
-    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
     /// The mempool diagnosis, if it is enabled.
     pub diagnosis: Option<Diagnosis>,
-    /// How long the transaction has been open.
+    /// The time for which the transaction has been open.
     pub age: Duration,
-    /// How many of the submitter's transactions wait behind it.
+    /// The number of the submitter's transactions behind it.
     pub depth: u64,
 }
 
@@ -53,27 +50,13 @@ pub enum StuckAction {
     Placeholder,
 }
 
-impl StuckAction {
-    /// All actions.
-    pub const ALL: [Self; 5] =
-        [Self::Noop, Self::Resubmit, Self::Replace, Self::Cancel, Self::Placeholder];
-
-    /// The name in configuration, hooks, logs and the audit trail.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Noop => "noop",
-            Self::Resubmit => "resubmit",
-            Self::Replace => "replace",
-            Self::Cancel => "cancel",
-            Self::Placeholder => "placeholder",
-        }
-    }
-
-    /// The action with this name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.name() == name)
-    }
-}
+names!(StuckAction {
+    Noop => "noop",
+    Resubmit => "resubmit",
+    Replace => "replace",
+    Cancel => "cancel",
+    Placeholder => "placeholder",
+});
 
 /// The replacement of a transaction: its own call at another price, or another call.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -102,9 +85,7 @@ impl Replacement {
 pub struct NewCall {
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// The value to transfer.
     pub value: U256,
-    /// The call data.
     pub data: Bytes,
     /// The gas limit; estimated if it is `None`.
     pub gas: Option<u64>,
@@ -113,9 +94,7 @@ pub struct NewCall {
 /// A decision with its reason; all of it is written to the audit trail.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StuckDecision {
-    /// The action to take.
     pub action: StuckAction,
-    /// The reason.
     pub reason: Text<500>,
     /// The replacement, for [`StuckAction::Replace`].
     pub replacement: Replacement,
@@ -141,7 +120,7 @@ impl StuckDecision {
 
 /// Decides what a transaction may pay; never signs. [`crate::bump::BumpRules`] is the default.
 pub trait BumpPolicy: Send + Sync {
-    /// Whether transactions are ever bumped automatically; if not, [`Self::decide`] is not called.
+    /// Returns whether transactions are ever bumped automatically; if not, [`Self::decide`] is not called.
     fn is_on(&self) -> bool {
         true
     }

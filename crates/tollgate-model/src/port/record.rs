@@ -16,7 +16,6 @@ use alloy_primitives::{Address, B256, Bytes, U256};
 /// A chain that is registered in the database.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ChainRegistration {
-    /// The chain's id.
     pub chain_id: ChainId,
     /// The hash of block 0, so that a chain that was reset is not taken for the old one.
     pub genesis: B256,
@@ -25,7 +24,6 @@ pub struct ChainRegistration {
 /// A submitter as a node is configured to run it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct SubmitterSetup {
-    /// The submitter.
     pub submitter: Submitter,
     /// Pipelined or strict; only the first registration sets it. Later only the submitter's owner
     /// changes it ([`ModeChange`](super::ModeChange)).
@@ -37,13 +35,10 @@ pub struct SubmitterSetup {
 /// A submitter's row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterRecord {
-    /// The submitter.
     pub submitter: Submitter,
     /// The cursor: the next nonce to assign.
     pub next_nonce: Nonce,
-    /// Pipelined or strict.
     pub mode: Mode,
-    /// Whether the submitter accepts work.
     pub status: SubmitterStatus,
     /// The reason given with the last change of its status.
     pub status_reason: Option<Text<500>>,
@@ -52,7 +47,6 @@ pub struct SubmitterRecord {
 /// A submitter with its lease and its load, for operators.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterOverview {
-    /// The submitter's row.
     pub record: SubmitterRecord,
     /// The owner and its token; `None` if there is no owner.
     pub owner: Option<super::Owner>,
@@ -65,7 +59,6 @@ pub struct SubmitterOverview {
 /// The version and state of a row as it was read: the condition of the next write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowVersion {
-    /// The state.
     pub state: TxState,
     /// The row's version; grows by one with each change.
     pub version: u32,
@@ -83,24 +76,18 @@ pub struct KnownRequest {
 /// The receipt of one of a transaction's attempts, and the block that holds it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxReceipt {
-    /// The hash of the mined attempt.
     pub tx_hash: TxHash,
-    /// The block's number.
     pub block_number: u64,
-    /// The block's hash.
     pub block_hash: B256,
-    /// The gas used.
     pub gas_used: u64,
-    /// Whether the receipt reports success.
     pub succeeded: bool,
     /// The contract's revert reason, if the transaction reverted.
     pub revert_reason: Option<Text<2000>>,
-    /// Optional fields of the receipt.
     pub details: ReceiptDetails,
 }
 
 impl TxReceipt {
-    /// Whether both are the receipt of one attempt in one block, whatever details each of them has.
+    /// Returns whether both are the receipt of one attempt in one block, whatever details each of them has.
     pub fn is_same_receipt(&self, other: &Self) -> bool {
         (self.tx_hash, self.block_hash) == (other.tx_hash, other.block_hash)
     }
@@ -126,44 +113,36 @@ impl TxReceipt {
 /// Optional fields of a receipt. Nodes may omit any of them, and rows written by older versions do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReceiptDetails {
-    /// The transaction's index in its block.
     pub transaction_index: Option<u32>,
     /// The price charged per unit of gas.
     pub effective_gas_price: Option<GasPrice>,
     /// The fee charged for data on the base chain (`l1Fee` of OP-stack receipts).
     pub l1_fee: Option<Wei>,
-    /// The address of the deployed contract.
     pub contract_address: Option<Address>,
 }
 
 /// A managed transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxRecord {
-    /// The transaction's id.
     pub tx_id: TxId,
-    /// The submitter.
     pub submitter: Submitter,
-    /// The caller's request id.
     pub request_id: Option<RequestId>,
     /// The nonce, once one is assigned.
     pub nonce: Option<Nonce>,
     /// The intent, as it was accepted.
     pub payload: Bytes,
-    /// The digest of the intent.
     pub payload_digest: B256,
     /// State and version.
-    pub seen: RowVersion,
+    pub row: RowVersion,
     /// The token under which it was last written.
     pub fencing_token: FencingToken,
-    /// How many attempts it has.
+    /// The number of attempts.
     pub attempts: u16,
-    /// The hash of the newest attempt.
     pub newest_hash: Option<TxHash>,
     /// When the newest attempt is sent again.
     pub next_resubmit_at: Option<Timestamp>,
-    /// How often an attempt was sent again.
+    /// The number of times that an attempt was sent again.
     pub resubmits: u32,
-    /// The last error that a node answered.
     pub last_error: Option<Text<2000>>,
     /// The last mempool diagnosis. Advice, never evidence.
     pub diagnosis: Option<Text<300>>,
@@ -189,7 +168,7 @@ impl TxRecord {
             nonce: tx.slot.as_ref().map(|slot| slot.nonce),
             payload: tx.payload.bytes().clone(),
             payload_digest: tx.payload.digest(),
-            seen: RowVersion { state: tx.initial_state(), version: 1 },
+            row: RowVersion { state: tx.initial_state(), version: 1 },
             fencing_token: lease.token,
             attempts: u16::from(tx.slot.is_some()),
             newest_hash: tx.slot.as_ref().map(|slot| slot.attempt.tx_hash),
@@ -209,17 +188,12 @@ impl TxRecord {
 /// One signed form of a transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Attempt {
-    /// The transaction.
     pub tx_id: TxId,
     /// The attempt's number, starting at 1.
     pub number: u16,
-    /// The attempt's hash.
     pub tx_hash: TxHash,
-    /// The signed bytes.
     pub raw: Bytes,
-    /// The purpose of the attempt.
     pub kind: AttemptKind,
-    /// The attempt's fees.
     pub fees: Fees,
     /// When the attempt became durable.
     pub created_at: Timestamp,
@@ -228,23 +202,19 @@ pub struct Attempt {
 /// A submitter's head of line: its lowest open slot without a receipt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineHead {
-    /// The transaction in the slot.
     pub tx_id: TxId,
-    /// The nonce.
     pub nonce: Nonce,
-    /// The transaction's state.
     pub state: TxState,
 }
 
 /// An open transaction with all its attempts: everything that a new owner needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenTx {
-    /// The transaction.
     pub record: TxRecord,
     /// The attempts in the order of their numbers. Each may have been sent (I5).
     pub attempts: Vec<Attempt>,
-    /// How long it had waited as the head of line when that was last written; `None` if it was not the
-    /// head then.
+    /// The time for which it had waited as the head of line when that was last written; `None` if it was
+    /// not the head then.
     pub patience: Option<Patience>,
     /// Since when searches have brought no proof of the transaction in its slot.
     pub unproven_since: Option<Timestamp>,
@@ -255,19 +225,15 @@ pub struct OpenTx {
 /// One entry of a transaction's audit trail. There is exactly one for each version of the row.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct HistoryEntry {
-    /// The version that this change created.
     pub version: u32,
     /// When it was committed, by the database's clock.
     pub at: Timestamp,
-    /// The node that made the change.
     pub node: NodeId,
     /// The fencing token under which it was made.
     pub token: FencingToken,
-    /// The event's name.
     pub event: String,
     /// The previous state; `None` for the first entry.
     pub from: Option<TxState>,
-    /// The new state.
     pub to: TxState,
     /// Details for operators.
     pub detail: Option<Text<4000>>,
@@ -281,11 +247,9 @@ pub struct SubmitterEntry {
     pub number: u64,
     /// When it was committed, by the database's clock.
     pub at: Timestamp,
-    /// The node that made the change.
     pub node: NodeId,
     /// The fencing token under which it was made.
     pub token: FencingToken,
-    /// The event's name.
     pub event: String,
     /// The reason, or the old and the new value.
     pub detail: Option<Text<500>>,
@@ -299,6 +263,7 @@ pub fn stored_state(code: i16) -> Result<TxState, InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::test_values::wei;
 
     fn mined(details: ReceiptDetails) -> TxReceipt {
         TxReceipt {
@@ -312,14 +277,10 @@ mod tests {
         }
     }
 
-    fn price(wei: u128) -> GasPrice {
-        GasPrice::from_wei(wei).unwrap()
-    }
-
     #[test]
     fn fee_is_gas_times_price_and_what_the_base_chain_charges() {
         let priced =
-            ReceiptDetails { effective_gas_price: Some(price(7)), ..ReceiptDetails::default() };
+            ReceiptDetails { effective_gas_price: Some(wei(7)), ..ReceiptDetails::default() };
         assert_eq!(mined(priced).fee(), Some(Wei(U256::from(147_000))));
         let rollup = ReceiptDetails { l1_fee: Some(Wei(U256::from(5))), ..priced };
         assert_eq!(mined(rollup).fee(), Some(Wei(U256::from(147_005))));
@@ -329,14 +290,14 @@ mod tests {
 
     #[test]
     fn missing_effective_price_falls_back_to_the_price_of_a_legacy_attempt_only() {
-        let legacy = Fees { gas_limit: 21_000, max_fee: price(9), max_priority_fee: None };
-        let dynamic = Fees { max_priority_fee: Some(price(1)), ..legacy };
+        let legacy = Fees { gas_limit: 21_000, max_fee: wei(9), max_priority_fee: None };
+        let dynamic = Fees { max_priority_fee: Some(wei(1)), ..legacy };
         let untold = mined(ReceiptDetails::default());
         let told = |of: TxReceipt| of.details.effective_gas_price;
-        assert_eq!(told(untold.clone().priced_by(&legacy)), Some(price(9)));
+        assert_eq!(told(untold.clone().priced_by(&legacy)), Some(wei(9)));
         assert_eq!(told(untold.priced_by(&dynamic)), None, "the base fee is not known");
         let details =
-            ReceiptDetails { effective_gas_price: Some(price(4)), ..ReceiptDetails::default() };
-        assert_eq!(told(mined(details).priced_by(&legacy)), Some(price(4)), "the node's word");
+            ReceiptDetails { effective_gas_price: Some(wei(4)), ..ReceiptDetails::default() };
+        assert_eq!(told(mined(details).priced_by(&legacy)), Some(wei(4)), "the node's word");
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::chain::AccountCounts;
 use super::{Lease, Page, StoreError};
-use crate::ids::{InvalidValue, NodeId, Nonce, Submitter, TxHash};
+use crate::ids::{NodeId, Nonce, Submitter, TxHash};
 use crate::text::Text;
 use crate::time::Timestamp;
 
@@ -16,42 +16,23 @@ use crate::time::Timestamp;
 pub enum ReservationState {
     /// A caller holds it until the deadline.
     Reserved,
-    /// It is spent: a caller reported it as used, or a managed transaction took it from the pool.
+    /// Spent: a caller reported it as used, or a managed transaction took it from the pool.
     Used,
-    /// It is free: the lowest recyclable nonce is assigned before the cursor moves.
+    /// Free: the lowest recyclable nonce is assigned before the cursor moves.
     Recyclable,
 }
 
+codes!(ReservationState { Reserved => 1, Used => 2, Recyclable => 3 });
+
 impl ReservationState {
-    /// All states.
     pub const ALL: [Self; 3] = [Self::Reserved, Self::Used, Self::Recyclable];
-
-    /// The number under which stores keep the state.
-    pub const fn code(self) -> i16 {
-        match self {
-            Self::Reserved => 1,
-            Self::Used => 2,
-            Self::Recyclable => 3,
-        }
-    }
-
-    /// The state that a store keeps under `code`.
-    pub fn from_code(code: i16) -> Result<Self, InvalidValue> {
-        Self::ALL
-            .into_iter()
-            .find(|state| state.code() == code)
-            .ok_or_else(|| InvalidValue::new("reservation", format!("no state {code}")))
-    }
 }
 
 /// A nonce that a caller holds or held.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Reservation {
-    /// The submitter.
     pub submitter: Submitter,
-    /// The nonce.
     pub nonce: Nonce,
-    /// Its state.
     pub state: ReservationState,
     /// The caller's token: a later report with another token is stale.
     pub owner_token: Uuid,
@@ -59,23 +40,21 @@ pub struct Reservation {
     pub deadline: Timestamp,
     /// The hash of the transaction that uses it.
     pub tx_hash: Option<TxHash>,
-    /// Why it was returned.
     pub reason: Option<Text<500>>,
 }
 
 /// A request to reserve a nonce.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reserve {
-    /// The lease to write under.
     pub lease: Lease,
     /// The token that the caller must present later.
     pub owner_token: Uuid,
-    /// How long the caller may hold it.
+    /// The time for which the caller may hold it.
     pub hold: Duration,
     /// The higher of the chain's mined and pending counts: no nonce below it is assigned. I3: a
     /// nonce that only a pool counts may belong to a caller that sent it after its deadline.
     pub floor: Nonce,
-    /// How many nonces callers may hold at once (I13).
+    /// The maximum number of nonces that callers may hold at once (I13).
     pub outstanding_max: u32,
 }
 

@@ -25,39 +25,30 @@ pub enum TxKind {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccessListEntry {
-    /// The contract.
     pub address: Address,
-    /// The storage slots.
     pub storage_keys: Vec<B256>,
 }
 
 /// A transaction, complete but for its signature.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxDraft {
-    /// The chain's id.
     pub chain_id: ChainId,
-    /// The sender.
     pub from: Address,
-    /// The nonce.
     pub nonce: Nonce,
     /// The called contract or recipient; `None` creates a contract.
     pub to: Option<Address>,
-    /// The value to transfer.
     pub value: Wei,
-    /// The call data.
     pub data: Bytes,
     /// The access list; empty for [`TxKind::Legacy`].
     pub access_list: Vec<AccessListEntry>,
     /// The fees. [`TxKind::DynamicFee`] needs a priority fee, the others have none.
     pub fees: Fees,
-    /// The encoding.
     pub kind: TxKind,
 }
 
 /// A signed transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SignedTx {
-    /// The hash.
     pub tx_hash: TxHash,
     /// The encoded bytes (EIP-2718).
     pub raw: Bytes,
@@ -66,7 +57,6 @@ pub struct SignedTx {
 /// A transaction that the caller signed, decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PreSigned {
-    /// The hash.
     pub tx_hash: TxHash,
     /// The encoded bytes (EIP-2718).
     pub raw: Bytes,
@@ -74,7 +64,7 @@ pub struct PreSigned {
     pub draft: TxDraft,
 }
 
-/// Why signing failed. Never holds key material.
+/// The reason why signing failed. Never holds key material.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum SignError {
     /// The signer has no key for this account.
@@ -86,7 +76,6 @@ pub enum SignError {
     /// The signing service did not answer; try again later.
     #[error("signer unavailable: {0}")]
     Unavailable(String),
-    /// The signing service refused.
     #[error("signer refused: {0}")]
     Refused(String),
 }
@@ -94,10 +83,9 @@ pub enum SignError {
 /// Signs for the accounts whose keys it has.
 #[async_trait]
 pub trait Signer: Send + Sync {
-    /// The accounts with a key.
     fn accounts(&self) -> Vec<Address>;
 
-    /// Whether it has the key of an account.
+    /// Returns whether it has the key of an account.
     fn signs_for(&self, account: Address) -> bool {
         self.accounts().contains(&account)
     }

@@ -23,7 +23,6 @@ use crate::time::Timestamp;
 pub struct Page(u32);
 
 impl Page {
-    /// The largest page.
     pub const MAX: u32 = 1_000;
 
     /// Accepts a page size of 1 to [`Self::MAX`].
@@ -45,7 +44,6 @@ impl Page {
         }
     }
 
-    /// The page size.
     pub const fn limit(self) -> u32 {
         self.0
     }
@@ -54,11 +52,8 @@ impl Page {
 /// A filter for the list of transactions.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ListFilter {
-    /// Only this chain.
     pub chain_id: Option<ChainId>,
-    /// Only this submitter.
     pub submitter: Option<Submitter>,
-    /// Only these states.
     pub states: StateFilter,
     /// Only transactions accepted at this time or later.
     pub from: Option<Timestamp>,
@@ -66,7 +61,7 @@ pub struct ListFilter {
     pub to: Option<Timestamp>,
 }
 
-/// How far the time in a transaction's id may be from its acceptance time. The id is made by the
+/// The maximum difference between the time in a transaction's id and its acceptance time. The id is made by the
 /// accepting node's clock before the commit; the acceptance time is the database's, at the
 /// commit.
 const ID_SLACK: Duration = Duration::from_secs(600);
@@ -85,7 +80,7 @@ impl ListFilter {
         [after, end].into_iter().flatten().min()
     }
 
-    /// Whether the filter contradicts itself, so that nothing can pass it.
+    /// Returns whether the filter contradicts itself, so that nothing can pass it.
     pub fn excludes_everything(&self) -> bool {
         let elsewhere = |chain_id| self.submitter.is_some_and(|of| of.chain_id != chain_id);
         self.chain_id.is_some_and(elsewhere)

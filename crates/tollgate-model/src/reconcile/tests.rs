@@ -1,6 +1,7 @@
 //! Reconciliation, case by case.
 
 use super::*;
+use crate::test_values::nonce;
 
 const PENDING: TxState = TxState::Tracking(Tracking::Pending);
 const MINED: TxState = TxState::Tracking(Tracking::Mined);
@@ -21,10 +22,6 @@ fn foreign(block: BlockStanding) -> OpenSlot {
 
 fn settled(count: u64, covers_final_slots: bool) -> Option<SettledCount> {
     Some(SettledCount { count: nonce(count), highest: nonce(count), covers_final_slots })
-}
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
 }
 
 fn slot(at: u64, state: TxState, search: Search) -> OpenSlot {
@@ -54,7 +51,7 @@ fn hole(first: u64, last: u64, pending: bool) -> ReconcileStep {
 }
 
 #[test]
-fn what_fits_needs_no_steps() {
+fn matching_counts_need_no_steps() {
     let open = [slot(3, MINED, Search::NotYet), slot(4, PENDING, Search::NotYet)];
     for mode in [Mode::Pipelined, Mode::Strict] {
         assert_eq!(steps(&view(mode, 5, 4, &open)), []);
@@ -204,7 +201,7 @@ fn holes_are_seen_against_the_mined_count() {
 }
 
 #[test]
-fn what_is_far_away_is_one_hole() {
+fn wide_hole_is_one_range() {
     let open = [slot(Nonce::MAX.get() - 1, PENDING, Search::NotYet)];
     let seen = view(Mode::Pipelined, Nonce::MAX.get(), 0, &open);
     assert_eq!(steps(&seen), [hole(0, Nonce::MAX.get() - 2, false)]);

@@ -13,9 +13,9 @@ pub enum RefusalKind {
     InsufficientFunds,
     /// The gas limit is below the intrinsic gas.
     GasTooLow,
-    /// It needs, or asks for, more gas than a block has.
+    /// The transaction needs, or asks for, more gas than a block has.
     GasAboveBlockLimit,
-    /// It asks for more gas than the chain allows one transaction (EIP-7825).
+    /// The transaction asks for more gas than the chain allows one transaction (EIP-7825).
     GasAboveTxLimit,
     /// Its data or initcode is longer than nodes accept.
     TxTooLarge,
@@ -25,48 +25,25 @@ pub enum RefusalKind {
     InvalidTransaction,
 }
 
-impl RefusalKind {
-    /// All kinds.
-    pub const ALL: [Self; 8] = [
-        Self::WouldRevert,
-        Self::InsufficientFunds,
-        Self::GasTooLow,
-        Self::GasAboveBlockLimit,
-        Self::GasAboveTxLimit,
-        Self::TxTooLarge,
-        Self::FeeCapTooLow,
-        Self::InvalidTransaction,
-    ];
-
-    /// The name in the API.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::WouldRevert => "would_revert",
-            Self::InsufficientFunds => "insufficient_funds",
-            Self::GasTooLow => "gas_too_low",
-            Self::GasAboveBlockLimit => "gas_above_block_limit",
-            Self::GasAboveTxLimit => "gas_above_tx_limit",
-            Self::TxTooLarge => "tx_too_large",
-            Self::FeeCapTooLow => "fee_cap_too_low",
-            Self::InvalidTransaction => "invalid_transaction",
-        }
-    }
-}
+names!(RefusalKind {
+    WouldRevert => "would_revert",
+    InsufficientFunds => "insufficient_funds",
+    GasTooLow => "gas_too_low",
+    GasAboveBlockLimit => "gas_above_block_limit",
+    GasAboveTxLimit => "gas_above_tx_limit",
+    TxTooLarge => "tx_too_large",
+    FeeCapTooLow => "fee_cap_too_low",
+    InvalidTransaction => "invalid_transaction",
+});
 
 /// The field of a request that a refusal is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RefusedField {
-    /// The sending account.
     Submitter,
-    /// The gas limit.
     Gas,
-    /// The value to transfer.
     Value,
-    /// The call data or initcode.
     Data,
-    /// The caller's cap on the gas price.
     MaxFeePerGas,
-    /// The caller's signed transaction.
     RawTx,
 }
 
@@ -96,7 +73,6 @@ pub struct FundsShort {
 /// A refusal of a create before it has a nonce.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Refusal {
-    /// The kind.
     pub kind: RefusalKind,
     /// The field; `None` if it is about none or several.
     pub field: Option<RefusedField>,

@@ -6,6 +6,7 @@ use alloy_primitives::B256;
 
 use super::*;
 use crate::port::chain::SendAnswer;
+use crate::test_values::{nonce, wei};
 
 const LIMITS: ChainLimits = ChainLimits { block_gas: Some(30_000_000), has_calldata_floor: false };
 
@@ -13,10 +14,6 @@ const NONE: TxLimits = TxLimits { gas: None, margin: None, initcode_bytes: None,
 
 fn on_chain(id: u64) -> TxLimits {
     TxLimitSettings::default().on(crate::ids::ChainId::new(id).unwrap())
-}
-
-fn wei(wei: u128) -> GasPrice {
-    GasPrice::from_wei(wei).unwrap()
 }
 
 fn fees(gas_limit: u64, max_fee: u128) -> Fees {
@@ -98,10 +95,6 @@ fn a_price_below_a_tenth_of_the_base_fee_is_refused_and_names_its_cap() {
     let refused = judged(99, None, total).unwrap_err();
     assert!(refused.detail.starts_with("chain.max_tx_fee: "), "{refused}");
     assert_eq!(judge_price(&demand(&[], 0), None, &none), Ok(()), "no base fee, no rule");
-}
-
-fn nonce(n: u64) -> Nonce {
-    Nonce::new(n).unwrap()
 }
 
 fn funds(balance: u64, mined: u64) -> Funds {

@@ -20,12 +20,9 @@ const ETHEREUM: [u64; 4] = [1, 11_155_111, 17_000, 560_048];
 /// A limit as configured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum TxLimit {
-    /// By what is known of the chain.
     #[default]
     ByChain,
-    /// No limit.
     Unlimited,
-    /// This limit.
     At(u64),
 }
 
@@ -53,14 +50,11 @@ pub struct TxLimitSettings {
 /// The limits of one transaction on a chain; `None` is no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct TxLimits {
-    /// The maximum gas.
     pub gas: Option<u64>,
-    /// Where the margin above an estimate ends if the estimate itself is below. A chain may have EIP-7825 without
-    /// being known for it: a smaller margin costs little, a rejected slot costs more.
+    /// The end of the margin above an estimate if the estimate itself is below. A chain may have EIP-7825
+    /// without being known for it: a smaller margin costs little, a rejected slot costs more.
     pub margin: Option<u64>,
-    /// The maximum length of initcode.
     pub initcode_bytes: Option<u64>,
-    /// The maximum length of a transaction.
     pub bytes: Option<u64>,
 }
 
@@ -81,7 +75,7 @@ impl TxLimits {
     /// Judges a transaction's gas limit against the chain's limit for one transaction.
     ///
     /// # Errors
-    /// It is above.
+    /// The gas limit is above the chain's limit.
     pub fn judge_gas(&self, demand: &PricedTx<'_>) -> Result<(), Refusal> {
         let given = demand.fees.gas_limit;
         let Some(most) = self.gas.filter(|most| given > *most) else { return Ok(()) };

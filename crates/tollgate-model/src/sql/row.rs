@@ -134,7 +134,7 @@ pub fn tx_id(row: &impl SqlRow) -> Decoded<TxId> {
 }
 
 /// State and version of a transaction.
-pub fn seen(row: &impl SqlRow) -> Decoded<RowVersion> {
+pub fn row_version(row: &impl SqlRow) -> Decoded<RowVersion> {
     Ok(RowVersion { state: state(row, "state")?, version: int(row, "version")? })
 }
 
@@ -161,7 +161,8 @@ pub fn known_request(row: &impl SqlRow) -> Decoded<KnownRequest> {
 
 /// A condition that a submitter waits for.
 pub fn submitter_wait(row: &impl SqlRow) -> Decoded<SubmitterWait> {
-    let kind = WaitKind::from_code(int(row, "kind")?).map_err(unreadable)?;
+    let kind = int(row, "kind")?;
+    let kind = WaitKind::from_code(kind).ok_or_else(|| defect(format!("wait kind {kind}")))?;
     Ok(SubmitterWait { kind, nonce: nonce(row, "nonce")?, since: time(row, "since")? })
 }
 
@@ -196,7 +197,7 @@ pub fn tx_record(row: &impl SqlRow) -> Decoded<TxRecord> {
         nonce: row.integer("nonce")?.map(Nonce::from_i64).transpose().map_err(unreadable)?,
         payload: owned_bytes(row, "payload")?,
         payload_digest: hash(row, "payload_digest")?,
-        seen: seen(row)?,
+        row: row_version(row)?,
         fencing_token: token(row)?,
         attempts: int(row, "attempts")?,
         newest_hash: optional_hash(row, "newest_hash")?,
@@ -351,10 +352,12 @@ pub fn outbox_event(row: &impl SqlRow) -> Decoded<OutboxEvent> {
 
 /// A nonce that a caller holds, used or gave back.
 pub fn reservation(row: &impl SqlRow) -> Decoded<Reservation> {
+    let state = int(row, "state")?;
     Ok(Reservation {
         submitter: submitter(row)?,
         nonce: nonce(row, "nonce")?,
-        state: ReservationState::from_code(int(row, "state")?).map_err(unreadable)?,
+        state: ReservationState::from_code(state)
+            .ok_or_else(|| defect(format!("reservation state {state}")))?,
         owner_token: required("owner_token", row.uuid("owner_token")?)?,
         deadline: time(row, "deadline")?,
         tx_hash: optional_hash(row, "tx_hash")?,

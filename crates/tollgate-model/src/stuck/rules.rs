@@ -39,7 +39,6 @@ pub struct RuleSpec {
     /// The minimum number of transactions that wait behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth_at_least: Option<u64>,
-    /// The minimum number of attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempts_at_least: Option<u16>,
     /// The action ([`StuckAction::name`]).
@@ -52,34 +51,28 @@ pub struct RuleSpec {
 pub struct BadRule {
     /// The rule's index, from 0.
     pub index: usize,
-    /// The key.
     pub field: &'static str,
-    /// The problem.
     pub problem: String,
 }
 
 /// The facts that rules are matched against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StuckCase {
-    /// Why the policy is asked.
     pub trigger: Trigger,
     /// The reason, if it is STUCK.
     pub reason: Option<StuckReason>,
-    /// The class of the nodes' last answer.
     pub last_answer: Option<AnswerClass>,
-    /// The mempool diagnosis.
     pub diagnosis: Option<Diagnosis>,
-    /// How long it has been open.
+    /// The time for which it has been open.
     pub age: Duration,
-    /// How many transactions wait behind it.
+    /// The number of transactions behind it.
     pub depth: u64,
-    /// The number of attempts.
     pub attempts: u16,
 }
 
 impl From<&StuckContext> for StuckCase {
     fn from(context: &StuckContext) -> Self {
-        let reason = match context.tx.seen.state {
+        let reason = match context.tx.row.state {
             TxState::Stuck(reason) => Some(reason),
             TxState::Queued(_)
             | TxState::Allocated(_)
@@ -129,7 +122,6 @@ impl Rule {
 /// The rules' result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ruling {
-    /// The action.
     pub action: StuckAction,
     /// The index of the matching rule, from 0; `None` if none matches.
     pub rule: Option<usize>,
@@ -181,7 +173,6 @@ impl StuckPolicy for StuckRules {
 
 /// Rules decide if one matches; otherwise another policy is asked.
 pub struct RulesFirst {
-    /// The rules.
     pub rules: StuckRules,
     /// The policy that is asked if no rule matches.
     pub otherwise: Arc<dyn StuckPolicy>,
@@ -316,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_can_not_be_used_is_named() {
+    fn invalid_rule_is_refused_with_its_field() {
         let refused = |spec: RuleSpec| StuckRules::parse(&[spec]).unwrap_err().field;
         let noop = || spec(StuckAction::Noop);
         assert_eq!(refused(RuleSpec { reason: Some("dead".into()), ..noop() }), "reason");

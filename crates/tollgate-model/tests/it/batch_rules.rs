@@ -1,21 +1,18 @@
-//! What a batch must be before a store sees it, and how a store judges it.
+//! The checks of a batch before a store sees it, and the store's judgement of its sections.
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    AttemptKind, BatchLimits, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch, Judgement,
-    Lease, ModeChange, NewAttempt, NewTx, Payload, RowVersion, Section, SectionFacts,
-    SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
+    AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
+    Judgement, Lease, ModeChange, NewAttempt, NewEvent, NewTx, Payload, RowVersion, Section,
+    SectionFacts, SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
 };
 use tollgate_model::{
-    Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, Nonce, RequestId,
-    Submitter, Text, TxEvent, TxId, TxState,
+    Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, RequestId, Submitter,
+    Text, TxEvent, TxId, TxState,
 };
 use uuid::Uuid;
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn node() -> NodeId {
     NodeId::new("a", Uuid::from_u128(1)).unwrap()
@@ -70,14 +67,20 @@ fn facts(cursor: u64, creates: usize) -> SectionFacts {
 }
 
 #[test]
-fn a_slot_without_the_cursor_is_refused() {
-    let creates = vec![new_tx(1, None, Some(slot(0)))];
-    assert_eq!(refusal(Section { creates, ..section() }), "nonce");
-}
-
-#[test]
-fn a_cursor_that_goes_back_is_refused() {
-    assert_eq!(refusal(Section { cursor: step(5, 4), ..section() }), "nonce");
+fn section_that_breaks_a_rule_of_cursor_evidence_or_finality_is_refused() {
+    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
+    let slotted = vec![new_tx(1, None, Some(slot(0)))];
+    assert_eq!(refusal(Section { creates: slotted, ..section() }), "nonce", "without the cursor");
+    assert_eq!(refusal(Section { cursor: step(5, 4), ..section() }), "nonce", "I4");
+    let unsent = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let confirmed = RowVersion { state: TxState::Confirmed, version: 9 };
+    let moved = |event| TxUpdate::moved(tx_id, unsent, event).unwrap();
+    let note = TxUpdate::noted(tx_id, confirmed, "x");
+    for update in [moved(TxEvent::Mined), moved(TxEvent::SlotRecycled), note] {
+        let section = Section { updates: vec![update.clone()], ..section() };
+        assert_eq!(refusal(section), "update", "{update:?}");
+    }
+    assert!(TxUpdate::moved(tx_id, confirmed, TxEvent::Orphaned).is_err(), "I9");
 }
 
 #[test]
@@ -96,29 +99,11 @@ fn a_batch_beyond_its_limits_is_refused() {
 }
 
 #[test]
-fn a_move_without_its_evidence_is_refused() {
-    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
-    for event in [TxEvent::Mined, TxEvent::SlotRecycled] {
-        let updates = vec![TxUpdate::moved(tx_id, seen, event).unwrap()];
-        assert_eq!(refusal(Section { updates, ..section() }), "update", "{event:?}");
-    }
-}
-
-#[test]
-fn what_is_final_takes_not_even_a_note() {
-    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let updates =
-        vec![TxUpdate::noted(tx_id, RowVersion { state: TxState::Confirmed, version: 9 }, "x")];
-    assert_eq!(refusal(Section { updates, ..section() }), "update");
-}
-
-#[test]
 fn a_number_that_no_store_holds_is_refused_with_its_name() {
     let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let row = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     let mined = |block_number, gas_used| {
-        let mut update = TxUpdate::moved(tx_id, seen, TxEvent::Mined).unwrap();
+        let mut update = TxUpdate::moved(tx_id, row, TxEvent::Mined).unwrap();
         update.evidence = Evidence::Set(TxReceipt {
             tx_hash: B256::ZERO,
             block_number,
@@ -132,13 +117,29 @@ fn a_number_that_no_store_holds_is_refused_with_its_name() {
     };
     assert_eq!(refusal(mined(u64::MAX, 1)), "blockNumber");
     assert_eq!(refusal(mined(1, u64::MAX)), "gasUsed");
+    let mut listed = mined(1, 1);
+    let list = Confirmations { first_block: u64::MAX, hashes: vec![B256::ZERO], new_fork: false };
+    listed.updates[0].confirmations = Some(list);
+    assert_eq!(refusal(listed), "blockNumber");
 }
 
 #[test]
-fn an_illegal_move_cannot_be_written_down() {
-    let tx_id = TxId::from_uuid(Uuid::from_u128(1));
-    let seen = RowVersion { state: TxState::Confirmed, version: 9 };
-    assert!(TxUpdate::moved(tx_id, seen, TxEvent::Orphaned).is_err());
+fn creates_with_bad_slots_attempts_or_events_are_refused() {
+    let create = |change: &dyn Fn(&mut NewTx)| {
+        let mut tx = new_tx(1, None, Some(slot(5)));
+        change(&mut tx);
+        Section { cursor: step(5, 6), creates: vec![tx], ..section() }
+    };
+    FencedBatch::new(node(), vec![create(&|_| {})]).unwrap();
+    let mut twice = create(&|_| {});
+    twice.creates.push(new_tx(1, None, None));
+    refusal(twice);
+    refusal(create(&|tx| tx.slot.as_mut().unwrap().recycled = true));
+    refusal(create(&|tx| tx.slot.as_mut().unwrap().attempt.raw = Bytes::new()));
+    refusal(create(&|tx| tx.slot.as_mut().unwrap().attempt.fees.gas_limit = u64::MAX));
+    let body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES + 1]);
+    let event = NewEvent { kind: "TxAccepted", key: Text::lossy("1"), body };
+    refusal(create(&|tx| tx.outbox = Some(event.clone())));
 }
 
 #[test]
@@ -195,7 +196,7 @@ fn mode_change_with_transactions_or_from_another_mode_is_not_written() {
 
 proptest! {
     #[test]
-    fn what_passes_the_check_uses_each_nonce_once_and_within_the_step(
+    fn checked_section_uses_each_nonce_once_and_within_its_cursor_move(
         from in 0u64..20,
         length in 0u64..20,
         nonces in prop::collection::vec(0u64..40, 0..12),
@@ -223,9 +224,9 @@ proptest! {
 
 #[test]
 fn section_is_split_into_parts_that_a_batch_takes_and_nothing_is_lost() {
-    let seen = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
+    let row = RowVersion { state: TxState::Allocated(Allocated::Unsent), version: 1 };
     let id = |n| TxId::from_uuid(Uuid::from_u128(n));
-    let updates: Vec<_> = (0..12_001).map(|n| TxUpdate::noted(id(n), seen, "noted")).collect();
+    let updates: Vec<_> = (0..12_001).map(|n| TxUpdate::noted(id(n), row, "noted")).collect();
     let whole = Section { cursor: step(1, 2), updates: updates.clone(), ..section() };
     assert_eq!(whole.check().unwrap_err().field, "batch", "more than a batch takes");
     for size in [usize::MAX, 500, 0] {

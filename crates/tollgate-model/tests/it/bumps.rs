@@ -1,4 +1,4 @@
-//! What a bump offers, for any offer, market and caps.
+//! Properties of first and bumped fees, for any market and any caps.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tollgate_model::bump::{
     BumpDecision, BumpRules, BumpView, Ceiling, Raise, RequestedPrice, decide, pays_the_market,
     raise,
 };
-use tollgate_model::fees::FeeCaps;
+use tollgate_model::fees::{FeeCaps, first_offer};
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::FeeQuote;
-use tollgate_model::{Timestamp, U256};
+use tollgate_model::{Address, Intent, Timestamp, U256};
 
 fn price() -> impl Strategy<Value = GasPrice> {
     // Small prices, so that caps, offers and quotes meet; and any.
@@ -34,9 +34,17 @@ fn any_quote() -> impl Strategy<Value = FeeQuote> {
     )
 }
 
+fn any_total() -> impl Strategy<Value = Wei> {
+    prop_oneof![(0u128..100_000_000).prop_map(U256::from), any::<u128>().prop_map(U256::from)]
+        .prop_map(Wei)
+}
+
 fn any_ceiling() -> impl Strategy<Value = Ceiling> {
-    let total = prop_oneof![0u128..100_000_000, any::<u128>()].prop_map(|t| Wei(U256::from(t)));
-    (proptest::option::of(price()), proptest::option::of(total), proptest::option::of(price()))
+    (
+        proptest::option::of(price()),
+        proptest::option::of(any_total()),
+        proptest::option::of(price()),
+    )
         .prop_map(|(max_fee_per_gas, max_tx_fee, callers)| Ceiling {
             chain: FeeCaps { max_fee_per_gas, max_tx_fee },
             callers,
@@ -52,7 +60,7 @@ fn any_rules() -> impl Strategy<Value = BumpRules> {
     })
 }
 
-/// What a pool asks of a replacement: more than before, and so many percent more.
+/// Checks that a replacement pays more than before, and so many percent more.
 fn replaces(new: GasPrice, old: GasPrice, percent: u32) -> bool {
     new > old && new.wei() * 100 >= old.wei() * u128::from(100 + percent)
 }
@@ -120,7 +128,7 @@ proptest! {
     }
 
     #[test]
-    fn who_offers_more_is_raised_to_no_less(
+    fn higher_attempt_is_raised_to_no_less(
         rules in any_rules(), last in any_fees(), more in 0u64..1_000, quote in any_quote(),
         ceiling in any_ceiling(),
     ) {
@@ -161,5 +169,38 @@ proptest! {
             prop_assert!(!pays_the_market(&last, &quote) || refused.contains(&answer));
             prop_assert_eq!(Raise::To(to), raise(&rules, &last, &quote, &ceiling, &RequestedPrice::default()));
         }
+    }
+
+    #[test]
+    fn no_cap_is_ever_exceeded_and_the_offer_is_the_highest_that_none_forbids(
+        quoted in price(),
+        tip in proptest::option::of(price()),
+        callers in proptest::option::of(price()),
+        callers_tip in proptest::option::of(price()),
+        max_fee_per_gas in proptest::option::of(price()),
+        max_tx_fee in proptest::option::of(any_total()),
+        gas_limit in prop_oneof![21_000u64..1_000_000, any::<u64>()],
+    ) {
+        let intent = Intent {
+            max_fee_per_gas: callers,
+            max_priority_fee_per_gas: callers_tip,
+            ..Intent::transfer(Address::ZERO, U256::ZERO)
+        };
+        let quote = FeeQuote { base_fee: tip, max_fee: quoted, max_priority_fee: tip };
+        let caps = FeeCaps { max_fee_per_gas, max_tx_fee };
+        let (fees, _) = first_offer(&intent, &quote, gas_limit, &caps);
+        let cost = |price: GasPrice| U256::from(price.wei()) * U256::from(gas_limit);
+        // A tip of the caller's above the market's comes on top.
+        let on_top = callers_tip.zip(tip).map_or(0, |(own, market)| own.wei().saturating_sub(market.wei()));
+        let allowed = |price: GasPrice| {
+            price.wei() <= quoted.wei() + on_top
+                && callers.is_none_or(|cap| price <= cap)
+                && max_fee_per_gas.is_none_or(|cap| price <= cap)
+                && max_tx_fee.is_none_or(|cap| cost(price) <= cap.0)
+        };
+        prop_assert!(allowed(fees.max_fee), "{fees:?}");
+        prop_assert!(fees.max_priority_fee.is_none_or(|tip| tip <= fees.max_fee), "{fees:?}");
+        let more = GasPrice::from_wei(fees.max_fee.wei() + 1);
+        prop_assert!(more.is_err() || !allowed(more.unwrap()), "{fees:?} could be more");
     }
 }

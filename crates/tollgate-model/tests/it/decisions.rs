@@ -5,14 +5,7 @@ mod price;
 mod slots;
 mod time;
 
-use std::path::Path;
-
-use crate::docs::with_part;
-use tollgate_model::Nonce;
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
+use crate::docs::check_page;
 
 /// A table with these columns and rows.
 fn table<const N: usize>(
@@ -27,8 +20,6 @@ fn table<const N: usize>(
 
 #[test]
 fn the_page_on_decisions_has_the_answers_of_the_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/decisions.md");
-    let page = std::fs::read_to_string(&path).unwrap();
     let parts = [
         ("expiry", time::expiry()),
         ("resubmit", time::resubmit()),
@@ -44,11 +35,5 @@ fn the_page_on_decisions_has_the_answers_of_the_code() {
         ("holes", slots::holes()),
         ("resume", chain::resume()),
     ];
-    let written =
-        parts.iter().fold(page.clone(), |page, (name, table)| with_part(&page, name, table));
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, written).unwrap();
-        return;
-    }
-    assert_eq!(page, written, "run the test with UPDATE_DOCS=1 to write the page anew");
+    check_page("decisions", &parts);
 }

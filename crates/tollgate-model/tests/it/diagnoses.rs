@@ -1,16 +1,12 @@
-//! What pools may be believed, for any answers of any number of endpoints.
+//! Properties of diagnoses, for any answers of any number of endpoints.
 
+use crate::{any_counts, nonce};
 use proptest::prelude::*;
 use tollgate_model::diagnose::{Diagnosis, DiagnosisView, EndpointReport, PoolContent, diagnose};
-use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::{Nonce, TxHash};
 
 const SLOT: u64 = 3;
 const OURS: [TxHash; 2] = [TxHash::repeat_byte(1), TxHash::repeat_byte(2)];
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn any_pool() -> impl Strategy<Value = PoolContent> {
     let part = || prop::collection::btree_map((0u64..6).prop_map(nonce), any_hash(), 0..3);
@@ -21,30 +17,24 @@ fn any_hash() -> impl Strategy<Value = TxHash> {
     (1u8..5).prop_map(TxHash::repeat_byte)
 }
 
-fn any_word() -> impl Strategy<Value = EndpointReport> {
+fn any_report() -> impl Strategy<Value = EndpointReport> {
     (proptest::option::of(any_pool()), proptest::option::of(any::<bool>()))
         .prop_map(|(pool, knows_it)| EndpointReport { pool, knows_it })
 }
 
-fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
-    let counts = (0u64..6, 0u64..6)
-        .prop_map(|(mined, pending)| AccountCounts::confirmed(nonce(mined), nonce(pending)));
-    proptest::option::of(counts)
-}
-
-fn holds_ours(word: &EndpointReport) -> bool {
+fn holds_ours(report: &EndpointReport) -> bool {
     let at_slot = |part: &std::collections::BTreeMap<Nonce, TxHash>| {
         part.get(&nonce(SLOT)).is_some_and(|hash| OURS.contains(hash))
     };
     let in_pool =
-        word.pool.as_ref().is_some_and(|pool| at_slot(&pool.pending) || at_slot(&pool.queued));
-    in_pool || word.knows_it == Some(true)
+        report.pool.as_ref().is_some_and(|pool| at_slot(&pool.pending) || at_slot(&pool.queued));
+    in_pool || report.knows_it == Some(true)
 }
 
 proptest! {
     #[test]
-    fn nothing_is_lost_or_replaced_that_any_node_holds(
-        endpoints in prop::collection::vec(any_word(), 0..5), counts in any_counts(),
+    fn transaction_that_a_node_holds_is_neither_lost_nor_replaced(
+        endpoints in prop::collection::vec(any_report(), 0..5), counts in any_counts(),
     ) {
         let view = DiagnosisView { nonce: nonce(SLOT), attempts: &OURS, endpoints: &endpoints, counts };
         let diagnosis = diagnose(&view);
@@ -52,7 +42,7 @@ proptest! {
         match diagnosis {
             Diagnosis::ProbablyLost => {
                 prop_assert!(!held);
-                let answered = |word: &&EndpointReport| word.pool.is_some() || word.knows_it.is_some();
+                let answered = |report: &&EndpointReport| report.pool.is_some() || report.knows_it.is_some();
                 let witnesses = endpoints.iter().filter(answered).count();
                 prop_assert!(witnesses >= endpoints.len().clamp(1, 2), "{endpoints:?}");
             }

@@ -1,13 +1,24 @@
-//! Pages that repeat what the code says must say the same.
+//! Tables of documentation pages, compared with the code.
 
 use std::fmt::Write;
-use std::path::Path;
 
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{StuckReason, TxEvent, TxState, transition};
+use tollgate_model::{TxEvent, TxState, transition};
 
-/// The page with what stands between `<!-- name -->` and `<!-- /name -->` made anew.
-pub(crate) fn with_part(page: &str, name: &str, part: &str) -> String {
+/// Checks that a page holds these generated parts, or writes them if `UPDATE_DOCS` is set.
+pub(crate) fn check_page(name: &str, parts: &[(&str, String)]) {
+    let path = format!("{}/../../docs/{name}.md", env!("CARGO_MANIFEST_DIR"));
+    let page = std::fs::read_to_string(&path).unwrap();
+    let written =
+        parts.iter().fold(page.clone(), |page, (name, part)| with_part(&page, name, part));
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        return std::fs::write(&path, written).unwrap();
+    }
+    assert_eq!(page, written, "run the test with UPDATE_DOCS=1 to update the page");
+}
+
+/// Replaces the text of a page between `<!-- name -->` and `<!-- /name -->`.
+fn with_part(page: &str, name: &str, part: &str) -> String {
     let (begin, end) = (format!("<!-- {name} -->\n"), format!("<!-- /{name} -->\n"));
     let (before, rest) = page.split_once(&begin).unwrap_or_else(|| panic!("no {begin}"));
     let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no {end}"));
@@ -38,23 +49,12 @@ fn event_words(event: TxEvent) -> String {
             };
             format!("{} ({verdict})", event.name())
         }
-        TxEvent::GaveUp(reason) => format!("{} ({})", event.name(), reason_word(reason)),
+        TxEvent::GaveUp(reason) => format!("{} ({})", event.name(), reason),
         other => other.name().to_owned(),
     }
 }
 
-fn reason_word(reason: StuckReason) -> String {
-    TxState::Stuck(reason).sub_name().unwrap_or_default().to_lowercase()
-}
-
 #[test]
 fn the_page_on_the_state_machine_has_the_moves_of_the_code() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/state-machine.md");
-    let page = std::fs::read_to_string(&path).unwrap();
-    let written = with_part(&page, "moves", &moves());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&path, written).unwrap();
-        return;
-    }
-    assert_eq!(page, written, "run the test with UPDATE_DOCS=1 to write the page anew");
+    check_page("state-machine", &[("moves", moves())]);
 }

@@ -21,7 +21,7 @@ fn every_view() -> impl Iterator<Item = ExpiryView> {
 }
 
 #[test]
-fn nothing_ends_early_nothing_that_has_a_slot_ends_and_a_wait_is_worth_waiting_for() {
+fn expiry_ends_nothing_early_and_nothing_with_a_slot_and_every_wait_ends() {
     for view in every_view() {
         for now in TIMES.map(Timestamp::from_unix_micros) {
             let decision = decide(&view, now);
@@ -30,6 +30,8 @@ fn nothing_ends_early_nothing_that_has_a_slot_ends_and_a_wait_is_worth_waiting_f
                 let next = transition(view.state, event).unwrap();
                 assert_eq!(view.state.holds_open_slot(), next.holds_open_slot(), "{view:?}");
                 assert_eq!(next.is_final(), decision == ExpiryDecision::Withdraw, "{view:?}");
+                let after = decide(&ExpiryView { state: next, ..view }, now);
+                assert_eq!(after, ExpiryDecision::Leave, "{view:?}: once is enough");
             }
             if let ExpiryDecision::Wait { until } = decision {
                 assert!(until > now, "{view:?} at {now:?}");

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate_model::answer::{AnswerClass, action_for, event_for, may_be_with_a_node};
+use tollgate_model::answer::{AnswerClass, AnsweredTx, action_for, event_for, may_be_with_a_node};
 use tollgate_model::expiry::{self, ExpiryView};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::AttemptKind;
@@ -19,7 +19,7 @@ use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Allocated, Nonce, Timestamp, TxEvent, TxId, TxState, transition};
 use uuid::Uuid;
 
-/// What happens to it from outside.
+/// Events from outside.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Tick(u64),
@@ -53,7 +53,7 @@ struct Life {
     sent_at: Timestamp,
     resends: u32,
     answers: Option<Vec<AnswerClass>>,
-    /// What no rule is told: whether a node can have had it.
+    /// True if a node can have had it; no rule knows this.
     maybe_somewhere: bool,
     closing: bool,
     decided_at: Option<Timestamp>,
@@ -99,7 +99,10 @@ impl Life {
         if let Some(answers) = &mut self.answers {
             answers.push(class);
         }
-        if let Some(event) = event_for(action_for(class), self.state, 1, self.answers.is_none()) {
+        let is_news = class == AnswerClass::Accepted;
+        let (state, doubted) = (self.state, self.answers.is_none());
+        let tx = AnsweredTx { state, attempts: 1, doubted, is_news };
+        if let Some(event) = event_for(action_for(class), &tx) {
             self.may_move(event);
         }
     }

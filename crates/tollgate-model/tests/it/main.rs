@@ -8,7 +8,6 @@ mod decisions;
 mod diagnoses;
 mod docs;
 mod expiries;
-mod fees;
 mod lives;
 mod nonces;
 mod pools;
@@ -17,3 +16,17 @@ mod rejections;
 mod resubmits;
 mod stuck_lines;
 mod transitions;
+
+use proptest::prelude::*;
+use tollgate_model::Nonce;
+use tollgate_model::port::chain::AccountCounts;
+
+fn nonce(value: u64) -> Nonce {
+    Nonce::new(value).unwrap()
+}
+
+fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
+    let counts = (0u64..6, 0u64..6)
+        .prop_map(|(mined, pending)| AccountCounts::confirmed(nonce(mined), nonce(pending)));
+    proptest::option::of(counts)
+}

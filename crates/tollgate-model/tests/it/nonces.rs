@@ -1,21 +1,18 @@
-//! Which slots are opened next, played through over whole histories of a submitter.
+//! The choice of the next slots, played through over whole histories of a submitter.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
-    ChainCount, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX, StrictAdvance,
-    SubmitterStatus, decide, doubts, unexplained, without_lag,
+    ChainCount, FirstCounts, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX,
+    StrictAdvance, SubmitterStatus, decide, doubts, first_counts, unexplained, without_lag,
 };
-use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::{Nonce, Timestamp, Tracking, TxState};
+use tollgate_model::port::chain::{AccountCounts, CountSupport};
+use tollgate_model::{Nonce, StuckReason, Timestamp, Tracking, TxState};
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn rules(mode: Mode, window: u32) -> NonceRules {
     NonceRules { mode, window, strict_advance: StrictAdvance::Final, state_timeout: TIMEOUT }
@@ -50,6 +47,7 @@ fn pipelined_slots_start_at_the_higher_of_chain_and_cursor() {
     for (cursor, chain, first) in [(5, 4, 5), (3, 5, 5)] {
         assert_eq!(allocated(&rules, &view(cursor, chain), 1), Some((first, 1)));
     }
+    assert_eq!(allocated(&rules, &view(0, 0), 100), Some((0, 64)), "all of the window");
 }
 
 #[test]
@@ -77,6 +75,9 @@ fn nonces_that_came_back_wait_for_a_new_count_also_in_a_full_window() {
     let empty = NonceView { has_recyclable: false, ..doubted };
     assert_eq!(decide(&rules, &empty, 1, later), Ok(NonceDecision::WindowFull), "nothing to ask");
     assert_eq!(full.fresh_count(&rules, later), None);
+    assert_eq!(empty.fresh_count(&rules, later), None, "drift");
+    let undisturbed = NonceView { has_recyclable: false, ..full };
+    assert_eq!(undisturbed.fresh_count(&rules, later), full.chain, "nothing to recycle");
     assert_eq!(doubted.fresh_count(&rules, Timestamp::EPOCH), None);
     assert_eq!(full.fresh_count(&rules, Timestamp::EPOCH), full.chain);
 }
@@ -97,11 +98,36 @@ fn a_count_beyond_the_window_needs_the_mined_count_or_a_second_endpoint() {
 }
 
 #[test]
+fn account_without_slots_begins_with_a_count_that_is_confirmed_proven_or_long_awaited() {
+    use CountSupport::{Confirmed, Open, Overdue};
+    let first = |cursor, (mined, highest), support, proven| {
+        let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
+        let counts = AccountCounts { highest: nonce(highest), support, ..counts };
+        match first_counts(nonce(cursor), counts, nonce(proven), 64) {
+            FirstCounts::Use(counts) => Ok((counts.mined.get(), counts.sure.get())),
+            FirstCounts::Prove { slot, .. } => Err(Some(slot.get())),
+            FirstCounts::AskAgain => Err(None),
+        }
+    };
+    assert_eq!(first(0, (5, 10), Confirmed, 0), Ok((5, 5)), "two outvote one");
+    assert_eq!(first(0, (5, 10), Open, 0), Err(Some(9)), "the lower one is not used");
+    assert_eq!(first(0, (5, 10), Open, 9), Err(Some(9)), "a lower slot proves nothing");
+    assert_eq!(first(0, (0, 900), Open, 900), Ok((900, 900)), "a block shows it");
+    assert_eq!(first(0, (7, 7), Open, 0), Err(None), "one endpoint alone");
+    assert_eq!(first(0, (7, 7), Overdue, 0), Ok((7, 7)), "I15: there is no second one");
+    assert_eq!(first(0, (5, 69), Overdue, 0), Ok((69, 5)), "a hole can be filled");
+    assert_eq!(first(0, (5, 70), Overdue, 0), Ok((5, 5)), "I16");
+    assert_eq!(first(1, (5, 10), Open, 0), Ok((5, 5)), "the cursor is a second source");
+}
+
+#[test]
 fn strict_count_that_lacks_final_slots_gives_way_to_a_higher_one_that_our_slots_explain() {
     let told = |mined, highest| {
         let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
         let counts = AccountCounts { highest: nonce(highest), ..counts };
-        without_lag(nonce(5), 1, counts).mined.get()
+        let corrected = without_lag(nonce(5), 1, counts);
+        assert!(corrected.pending >= corrected.mined, "a pool has what is mined");
+        corrected.mined.get()
     };
     assert_eq!(told(2, 5), 5, "I15: one endpoint counts too little");
     assert_eq!(told(2, 4), 4);
@@ -133,6 +159,14 @@ fn strict_opens_no_slot_by_a_count_that_its_slots_do_not_explain() {
 }
 
 #[test]
+fn unproven_slot_takes_no_room_in_pipelined_mode() {
+    let unproven = TxState::Stuck(StuckReason::Unproven);
+    assert!(!rules(Mode::Pipelined, 64).occupies_slot(unproven));
+    assert!(rules(Mode::Pipelined, 64).occupies_slot(TxState::Stuck(StuckReason::FeeCap)));
+    assert!(rules(Mode::Strict, 64).occupies_slot(unproven));
+}
+
+#[test]
 fn strict_advances_at_mined_if_told_so_and_a_reorg_is_explained() {
     let rules = NonceRules { strict_advance: StrictAdvance::Mined, ..rules(Mode::Strict, 64) };
     let mined = TxState::Tracking(Tracking::Mined);
@@ -152,7 +186,7 @@ fn the_last_nonce_a_store_can_hold_is_an_error_and_not_a_wrap() {
     assert_eq!(decision.unwrap_err().field, "nonce");
 }
 
-/// What can happen to a submitter between two decisions.
+/// An event between two decisions about a submitter.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Allocate(u32),

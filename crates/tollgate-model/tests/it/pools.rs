@@ -1,8 +1,9 @@
-//! Which nonces that came back are handed out again.
+//! Properties of the pool of recyclable nonces.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::nonce;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
@@ -10,10 +11,6 @@ use tollgate_model::nonce::{
     unblocks,
 };
 use tollgate_model::{Nonce, Timestamp};
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn set(of: impl IntoIterator<Item = u64>) -> BTreeSet<Nonce> {
     of.into_iter().map(nonce).collect()
@@ -40,7 +37,7 @@ fn numbers(handed: &[SlotToFill]) -> Vec<(u64, bool)> {
 }
 
 #[test]
-fn what_came_back_goes_first_and_the_cursor_gives_the_rest() {
+fn recyclable_nonces_are_assigned_before_those_of_the_cursor() {
     let (pool, none) = (set([7, 3, 5]), set([]));
     let got = handed(Mode::Pipelined, &pool, &none, counts(0, 0), (10, 5));
     assert_eq!(numbers(&got), [(3, true), (5, true), (7, true), (10, false), (11, false)]);
@@ -49,14 +46,14 @@ fn what_came_back_goes_first_and_the_cursor_gives_the_rest() {
 }
 
 #[test]
-fn what_only_a_pool_counts_is_not_handed_out_again() {
+fn nonce_that_only_a_pool_counts_is_not_assigned_again() {
     let (pool, none) = (set([3, 5]), set([]));
     let got = handed(Mode::Pipelined, &pool, &none, counts(3, 4), (10, 2));
     assert_eq!(numbers(&got), [(5, true), (10, false)], "I3: whoever sent 3, it is with a node");
 }
 
 #[test]
-fn without_a_word_from_the_chain_nothing_is_handed_out_again() {
+fn recyclable_nonce_is_not_assigned_without_a_count() {
     let got = handed(Mode::Pipelined, &set([3]), &set([]), None, (10, 1));
     assert_eq!(numbers(&got), [(10, false)]);
 }
@@ -100,7 +97,7 @@ fn nonces() -> impl Strategy<Value = BTreeSet<Nonce>> {
 
 proptest! {
     #[test]
-    fn whatever_came_back_no_nonce_is_handed_out_that_may_be_in_use(
+    fn nonce_that_may_be_in_use_is_never_assigned(
         strict in any::<bool>(),
         recyclable in nonces(),
         open in nonces(),

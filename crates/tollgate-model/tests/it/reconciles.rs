@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus, unexplained};
 use tollgate_model::port::chain::{AccountCounts, Occupant};
@@ -10,13 +11,9 @@ use tollgate_model::reconcile::{
     BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search, SettledCount,
     judge_search, reconcile, resume,
 };
-use tollgate_model::{Nonce, StuckReason, TxEvent, TxHash, TxState, transition};
+use tollgate_model::{StuckReason, TxEvent, TxHash, TxState, transition};
 
 const PATIENCE: Duration = Duration::from_secs(600);
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
 
 fn hash(of: u8) -> TxHash {
     TxHash::repeat_byte(of)
@@ -74,7 +71,7 @@ fn any_looked() -> impl Strategy<Value = ReceiptLookup> {
 
 proptest! {
     #[test]
-    fn steps_only_say_what_the_counts_allow(
+    fn steps_follow_from_the_counts(
         strict in any::<bool>(),
         status in prop::sample::select(SubmitterStatus::ALL.to_vec()),
         open in any_open(),
@@ -146,7 +143,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_resumed_is_explained_and_never_goes_back(
+    fn resumed_cursor_is_explained_and_never_goes_back(
         strict in any::<bool>(), cursor in 0u64..20, mined in 0u64..25, open in any_open(),
     ) {
         let mode = if strict { Mode::Strict } else { Mode::Pipelined };
@@ -180,7 +177,7 @@ proptest! {
         let shown = shown.map(|shown| seen(hash(shown)));
         let found = looked.iter().any(|said| said.contains(&ReceiptLookup::Found));
         let witnessed = |said: &Vec<ReceiptLookup>| {
-            said.iter().filter(|word| **word == ReceiptLookup::NotThere).count() >= 2
+            said.iter().filter(|lookup| **lookup == ReceiptLookup::NotThere).count() >= 2
         };
         let denied = !looked.is_empty() && looked.iter().all(witnessed);
         let is_ours = shown.is_some_and(|shown| attempts.contains(&shown.tx_hash));

@@ -1,15 +1,11 @@
-//! What becomes of rejected slots, for any history.
+//! Properties of decisions about rejected slots, for any history.
 
+use crate::{any_counts, nonce};
 use proptest::prelude::*;
 use tollgate_model::answer::{AnswerClass, may_be_with_a_node};
 use tollgate_model::nonce::Mode;
-use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::rejected::{RejectedDecision, RejectedSlot, RejectedView, decide};
-use tollgate_model::{Failed, Nonce, TxEvent, TxState, transition};
-
-fn nonce(value: u64) -> Nonce {
-    Nonce::new(value).unwrap()
-}
+use tollgate_model::{Failed, TxEvent, TxState, transition};
 
 fn any_answers() -> impl Strategy<Value = Option<Vec<AnswerClass>>> {
     // Mostly what looks dead, so that rejections are common.
@@ -18,12 +14,6 @@ fn any_answers() -> impl Strategy<Value = Option<Vec<AnswerClass>>> {
         1 => prop::sample::select(AnswerClass::ALL.to_vec()),
     ];
     proptest::option::of(prop::collection::vec(class, 0..4))
-}
-
-fn any_counts() -> impl Strategy<Value = Option<AccountCounts>> {
-    let counts = (0u64..4, 0u64..4)
-        .prop_map(|(mined, pending)| AccountCounts::confirmed(nonce(mined), nonce(pending)));
-    proptest::option::of(counts)
 }
 
 proptest! {

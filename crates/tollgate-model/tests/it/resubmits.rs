@@ -64,7 +64,7 @@ proptest! {
     }
 
     #[test]
-    fn a_wait_ends_in_the_future_and_then_something_is_done(
+    fn wait_ends_in_the_future_with_a_resend_or_a_question(
         rules in any_rules(), view in any_view(), now in 0i64..20_000,
     ) {
         let now = Timestamp::from_unix_micros(now * 1_000_000);
@@ -79,7 +79,7 @@ proptest! {
     }
 
     #[test]
-    fn giving_up_is_a_move_to_stuck_that_the_machine_has_and_keeps_the_slot(
+    fn giving_up_is_a_legal_move_to_stuck_and_keeps_the_slot(
         rules in any_rules(), view in any_view(), now in 0i64..20_000,
     ) {
         let now = Timestamp::from_unix_micros(now * 1_000_000);

@@ -1,4 +1,4 @@
-//! Who is asked about, by which rule, and what may come of it, for any line and any rules.
+//! Properties of triggers, stuck rules and plans, for any line and any rules.
 
 use std::time::Duration;
 
@@ -74,13 +74,13 @@ proptest! {
     }
 
     #[test]
-    fn rules_survive_being_written_down(rule in any_rule()) {
+    fn rule_is_the_same_after_a_round_trip_through_json(rule in any_rule()) {
         let text = serde_json::to_string(&rule).unwrap();
         prop_assert_eq!(serde_json::from_str::<RuleSpec>(&text).unwrap(), rule);
     }
 
     #[test]
-    fn nothing_below_the_head_is_in_anybodys_way(
+    fn head_is_the_lowest_blocking_slot(
         states in prop::collection::vec(any_state(), 0..12),
     ) {
         let open: Vec<_> =
@@ -93,25 +93,26 @@ proptest! {
         let head = head(open.iter().rev().copied());
         prop_assert_eq!(head, open.iter().find(|(_, state)| in_the_way(state)).map(|(n, _)| *n));
     }
+}
 
-    #[test]
-    fn no_plan_touches_a_receipt_or_signs_without_a_key_or_gives_a_slot_up(
-        action in any_action(), brings_payload in any::<bool>(), state in any_state(),
-        has_key in any::<bool>(), signed_by_caller in any::<bool>(),
-        payload_may_change in any::<bool>(), closing in any::<bool>(),
-    ) {
-        let subject = Subject { state, has_key, signed_by_caller, payload_may_change, closing };
-        let event = match plan(action, brings_payload, &subject) {
-            Err(_) | Ok(Plan::Alert) => return Ok(()),
-            Ok(Plan::Resend { event }) => event,
-            Ok(Plan::Sign { event, .. }) => {
-                prop_assert!(has_key);
-                event
-            }
-        };
-        prop_assert!(state.holds_open_slot());
-        prop_assert_ne!(state, TxState::Tracking(Tracking::Mined));
-        let next = event.map_or(Ok(state), |event| transition(state, event));
-        prop_assert!(next.is_ok_and(TxState::holds_open_slot));
+#[test]
+fn no_plan_touches_a_receipt_or_signs_without_a_key_or_gives_a_slot_up() {
+    for (state, action) in TxState::ALL.into_iter().flat_map(|s| StuckAction::ALL.map(|a| (s, a))) {
+        for flags in 0u8..32 {
+            let [brings_payload, has_key, signed_by_caller, payload_may_change, closing] =
+                std::array::from_fn(|bit| flags & 1 << bit != 0);
+            let subject = Subject { state, has_key, signed_by_caller, payload_may_change, closing };
+            let event = match plan(action, brings_payload, &subject) {
+                Err(_) | Ok(Plan::Alert) => continue,
+                Ok(Plan::Resend { event }) => event,
+                Ok(Plan::Sign { event, .. }) => {
+                    assert!(has_key, "{subject:?}");
+                    event
+                }
+            };
+            assert!(state.holds_open_slot() && state != TxState::Tracking(Tracking::Mined));
+            let next = event.map_or(Ok(state), |event| transition(state, event));
+            assert!(next.is_ok_and(TxState::holds_open_slot), "{subject:?}");
+        }
     }
 }

@@ -99,7 +99,7 @@ fn stuck_is_not_an_end() {
     }
 }
 
-/// Whether this event leaves open that a node has, or had, the transaction.
+/// Returns whether this event leaves open that a node has, or had, the transaction.
 fn may_be_with_a_node(event: TxEvent) -> bool {
     matches!(
         event,
@@ -151,7 +151,7 @@ proptest! {
 }
 
 #[test]
-fn an_illegal_move_names_where_it_was_and_what_was_said() {
+fn illegal_move_names_state_and_event() {
     for state in TxState::ALL {
         for event in TxEvent::ALL {
             if let Err(illegal) = transition(state, event) {

@@ -4,8 +4,7 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    CursorMove, Evidence, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxReceipt,
-    TxUpdate,
+    CursorMove, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxUpdate,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{GasPrice, NodeId, Nonce, Timestamp, TxId, TxState};
@@ -20,7 +19,6 @@ pub(super) struct Columns<'a> {
 }
 
 impl Columns<'_> {
-    /// What the statement takes.
     pub(super) fn parameters(&self) -> Vec<&(dyn ToSql + Sync)> {
         self.parameters.iter().map(|parameter| &**parameter as &(dyn ToSql + Sync)).collect()
     }
@@ -55,16 +53,10 @@ pub(super) struct Update<'a> {
 pub(super) struct Applied<'a> {
     pub(super) section: &'a Section,
     pub(super) update: &'a TxUpdate,
-    /// How many attempts there are.
+    /// The number of attempts.
     pub(super) attempts: i16,
     pub(super) request_id: Option<String>,
     pub(super) mined_hash: Option<Vec<u8>>,
-}
-
-impl Applied<'_> {
-    const fn tx_id(&self) -> TxId {
-        self.update.tx_id
-    }
 }
 
 fn chain_id(section: &Section) -> i64 {
@@ -105,8 +97,8 @@ pub(super) fn updates<'a>(updates: &[Update<'a>]) -> Columns<'a> {
         chain_id(section),
         address(section),
         section.lease.token.as_i64(),
-        update.seen.state.code(),
-        i32::try_from(update.seen.version).unwrap_or(i32::MAX),
+        update.row.state.code(),
+        i32::try_from(update.row.version).unwrap_or(i32::MAX),
         update.to().code(),
         update.slot.as_ref().map(|slot| slot.nonce).or(update.freed_nonce).map(Nonce::as_i64),
         update.freed_nonce.is_some(),
@@ -133,7 +125,7 @@ pub(super) fn attempts<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> C
     });
     let later = applied.iter().filter_map(|applied| {
         let attempt = applied.update.new_attempt()?;
-        Some((applied.section, applied.tx_id(), applied.attempts, attempt))
+        Some((applied.section, applied.update.tx_id, applied.attempts, attempt))
     });
     let rows: Vec<(&Section, TxId, i16, &'a NewAttempt)> = first.chain(later).collect();
     columns!(rows, (section, tx_id, number, attempt) => [
@@ -180,7 +172,7 @@ pub(super) fn history<'a>(
         tx_id: update.tx_id,
         version: i32::try_from(update.applied().version).unwrap_or(i32::MAX),
         event: update.event_name(),
-        from: Some(update.seen.state),
+        from: Some(update.row.state),
         to: update.to(),
         detail: update.detail.as_ref().map(|detail| detail.as_str()),
     });
@@ -201,7 +193,8 @@ pub(super) fn history<'a>(
 /// For `outbox_insert`.
 pub(super) fn events<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Columns<'a> {
     let created = creates.iter().map(|Create { tx, .. }| (tx.tx_id, tx.outbox.as_ref()));
-    let changed = applied.iter().map(|applied| (applied.tx_id(), applied.update.outbox.as_ref()));
+    let changed =
+        applied.iter().map(|applied| (applied.update.tx_id, applied.update.outbox.as_ref()));
     let events = created.chain(changed).filter_map(|(tx_id, event)| Some((tx_id, event?)));
     let rows: Vec<(TxId, &'a NewEvent)> = events.collect();
     columns!(rows, (tx_id, event) => [
@@ -251,11 +244,17 @@ pub(super) fn freed_slots<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     columns!(rows, (section, nonce) => [chain_id(section), address(section), nonce.as_i64()])
 }
 
+/// A part of each applied update that has it, with the transaction's id.
+fn each<'a, T>(
+    applied: &[Applied<'a>],
+    part: impl Fn(&'a TxUpdate) -> Option<T>,
+) -> Vec<(TxId, T)> {
+    applied.iter().filter_map(|it| Some((it.update.tx_id, part(it.update)?))).collect()
+}
+
 /// For `confirmation_put`.
 pub(super) fn confirmations<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let lists =
-        applied.iter().filter_map(|it| Some((it.tx_id(), it.update.confirmations.as_ref()?)));
-    columns!(lists.collect::<Vec<_>>(), (tx_id, list) => [
+    columns!(each(applied, |update| update.confirmations.as_ref()), (tx_id, list) => [
         tx_id.uuid(),
         stored(list.first_block),
         list.hashes.concat(),
@@ -265,20 +264,18 @@ pub(super) fn confirmations<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
 
 /// For `diagnosis_put`.
 pub(super) fn diagnoses<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let texts = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.diagnosis.as_ref()?)));
-    columns!(texts.collect::<Vec<_>>(), (tx_id, diagnosis) => [tx_id.uuid(), diagnosis.as_str()])
+    columns!(each(applied, |update| update.diagnosis.as_ref()), (tx_id, diagnosis) => [
+        tx_id.uuid(),
+        diagnosis.as_str(),
+    ])
 }
 
-/// For `receipt_put`: what receipts say beyond block and status.
+/// For `receipt_put`: the details of receipts beyond block and status.
 pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let detailed = applied.iter().filter_map(|it| match &it.update.evidence {
-        Evidence::Set(mined) if mined.details != ReceiptDetails::default() => {
-            Some((it.tx_id(), mined))
-        }
-        _ => None,
-    });
-    let rows: Vec<(TxId, &'a TxReceipt)> = detailed.collect();
-    columns!(rows, (tx_id, mined) => [
+    let detailed = |update: &'a TxUpdate| {
+        update.evidence.mined().filter(|mined| mined.details != ReceiptDetails::default())
+    };
+    columns!(each(applied, detailed), (tx_id, mined) => [
         tx_id.uuid(),
         mined.block_hash.as_slice(),
         mined.details.transaction_index.map(i64::from),
@@ -290,8 +287,7 @@ pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
 
 /// For `patience_put`.
 pub(super) fn patience<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let waited = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.patience?)));
-    columns!(waited.collect::<Vec<_>>(), (tx_id, patience) => [
+    columns!(each(applied, |update| update.patience), (tx_id, patience) => [
         tx_id.uuid(),
         SystemTime::from(patience.since),
         i32::try_from(patience.resends).unwrap_or(i32::MAX),
@@ -300,8 +296,7 @@ pub(super) fn patience<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
 
 /// For `unproven_put`.
 pub(super) fn unproven<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    let since = applied.iter().filter_map(|it| Some((it.tx_id(), it.update.unproven_since?)));
-    columns!(since.collect::<Vec<_>>(), (tx_id, since) => [
+    columns!(each(applied, |update| update.unproven_since), (tx_id, since) => [
         tx_id.uuid(),
         SystemTime::from(*since),
     ])
@@ -313,13 +308,13 @@ fn finished<'b, 'a>(applied: &'b [Applied<'a>]) -> Vec<&'b Applied<'a>> {
 
 /// The ids of transactions that end.
 pub(super) fn ended<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    columns!(finished(applied), it => [it.tx_id().uuid()])
+    columns!(finished(applied), it => [it.update.tx_id.uuid()])
 }
 
 /// For `completion_insert`.
 pub(super) fn completions<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     columns!(finished(applied), it => [
-        it.tx_id().uuid(),
+        it.update.tx_id.uuid(),
         chain_id(it.section),
         address(it.section),
         it.request_id.clone(),

@@ -13,14 +13,15 @@ use crate::lease::SubmitterKeys;
 use crate::row::Row;
 use crate::{queries, row};
 
-/// Reads and locks, for sections whose leases are valid, everything that they are judged by.
+/// Reads and locks, for sections whose leases are valid, everything that they are judged by. `None` for a
+/// section that needs its submitter's row where there is none.
 ///
 /// Only sections that open slots or change the cursor's row lock it; plain updates of one submitter
 /// don't wait for each other.
 pub(super) async fn gather(
     tx: &Tx,
     sections: &[&Section],
-) -> Result<Vec<SectionFacts>, StoreError> {
+) -> Result<Vec<Option<SectionFacts>>, StoreError> {
     let with_cursor = sections.iter().filter(|section| needs_cursor(section));
     let cursors = SubmitterKeys::new(with_cursor.map(|section| &section.lease.submitter));
     let (of, requests) = keyed(sections, |section| {
@@ -57,7 +58,7 @@ pub(super) async fn gather(
     assemble(sections, &cursors, &requests, &rows, &recyclable)
 }
 
-/// What the sections look for, each with its section's submitter.
+/// The values that sections look up, each with its section's submitter.
 fn keyed<'a, T>(
     sections: &[&'a Section],
     wanted: impl Fn(&'a Section) -> Vec<T>,
@@ -68,7 +69,7 @@ fn keyed<'a, T>(
     pairs.unzip()
 }
 
-/// Whether a section changes the submitter's row, or depends on it.
+/// True if a section changes the submitter's row or depends on it.
 fn needs_cursor(section: &Section) -> bool {
     section.cursor.is_some()
         || section.status.is_some()
@@ -95,52 +96,33 @@ fn assemble(
     requests: &[Row],
     rows: &[Row],
     recyclable: &[Row],
-) -> Result<Vec<SectionFacts>, StoreError> {
+) -> Result<Vec<Option<SectionFacts>>, StoreError> {
     let cursors = row::by_place(cursors, 0, |row| {
         Ok((row::nonce(row, "next_nonce")?, row::status(row)?, row::mode(row)?))
     })?;
     let requests: Vec<Option<KnownRequest>> = row::by_place(requests, 0, row::known_request)?;
     let rows: Vec<Option<(RowVersion, Submitter)>> =
-        row::by_place(rows, 0, |row| Ok((row::seen(row)?, row::submitter(row)?)))?;
+        row::by_place(rows, 0, |row| Ok((row::row_version(row)?, row::submitter(row)?)))?;
     let recyclable: Vec<Option<()>> = row::by_place(recyclable, 0, |_| Ok(()))?;
 
     let mut cursors = cursors.into_iter().chain(std::iter::repeat(None));
     let mut requests = requests.into_iter().chain(std::iter::repeat(None));
     let mut rows = rows.into_iter().chain(std::iter::repeat(None));
     let mut recyclable = recyclable.into_iter().chain(std::iter::repeat(None));
-    sections
-        .iter()
-        .map(|section| {
-            let submitter = section.lease.submitter;
-            let (cursor, status, mode) = if needs_cursor(section) {
-                cursors.next().flatten().ok_or(StoreError::UnknownSubmitter(submitter))?
-            } else {
-                (Nonce::MIN, SubmitterStatus::Active, Mode::Pipelined)
-            };
-            let own = |row: Option<(RowVersion, Submitter)>| {
-                row.filter(|(_, of)| *of == submitter).map(|(seen, _)| seen)
-            };
-            Ok(SectionFacts {
-                cursor,
-                status,
-                mode,
-                known: section
-                    .creates
-                    .iter()
-                    .map(|tx| tx.request_id.as_ref().and_then(|_| requests.next().flatten()))
-                    .collect(),
-                slotted_rows: section
-                    .updates
-                    .iter()
-                    .filter(|update| update.slot.is_some())
-                    .map(|_| own(rows.next().flatten()))
-                    .collect(),
-                recyclable: section
-                    .slots()
-                    .filter(|slot| slot.recycled)
-                    .map(|_| recyclable.next().flatten().is_some())
-                    .collect(),
-            })
-        })
-        .collect()
+    let facts = sections.iter().map(|section| {
+        let submitter_row = match needs_cursor(section) {
+            true => cursors.next().flatten(),
+            false => Some((Nonce::MIN, SubmitterStatus::Active, Mode::Pipelined)),
+        };
+        let named = section.creates.iter().map(|tx| tx.request_id.as_ref());
+        let known = named.map(|id| id.and_then(|_| requests.next().flatten())).collect();
+        let slotted = section.updates.iter().filter(|update| update.slot.is_some());
+        let own = |(row, of)| (of == section.lease.submitter).then_some(row);
+        let slotted_rows = slotted.map(|_| rows.next().flatten().and_then(own)).collect();
+        let recycled = section.slots().filter(|slot| slot.recycled);
+        let recyclable = recycled.map(|_| recyclable.next().flatten().is_some()).collect();
+        let (cursor, status, mode) = submitter_row?;
+        Some(SectionFacts { cursor, status, mode, known, slotted_rows, recyclable })
+    });
+    Ok(facts.collect())
 }

@@ -48,16 +48,19 @@ pub(super) async fn write(
     let parameters = completions.parameters();
     let complete = async {
         match completions.rows {
-            0 => Ok(()),
-            rows => expect_rows("tx_completion", tx.send(&number, &parameters).await?, rows),
+            0 => Ok(0),
+            _ => tx.send(&number, &parameters).await,
         }
     };
     let (completed, committed) = join!(complete, tx.batch_execute("commit"));
     // I6: checked first. If the connection ended before both answers, it may have ended after the commit.
     committed.map_err(commit_failed)?;
-    // Every statement before it succeeded, so this was the commit's own answer, and not the "ok" with
-    // which the server rolls back a failed transaction.
-    completed?;
+    completed.map_err(|error| match error.server_report() {
+        // The statement failed the transaction, so the server answered the commit by rolling back.
+        Some(_) => WriteError::from(error),
+        // Its answer came too late, and the commit may have happened.
+        None => commit_failed(error).into(),
+    })?;
     tx.finished();
     store.checkpoints.reached(Checkpoint::BatchCommitted).await;
 

@@ -5,8 +5,9 @@
 use serde_json::Value;
 use tokio_postgres::Client;
 use tollgate_postgres::queries;
+use tollgate_testkit::PgFixture;
 
-use crate::Database;
+use crate::database;
 
 /// Finished rows; what is open is [`OPEN_ROWS`] more.
 const FINISHED_ROWS: i64 = 1_000_000;
@@ -14,7 +15,7 @@ const OPEN_ROWS: i64 = 500;
 const SUBMITTERS: i64 = 50;
 /// Submitters that are registered, had a lease once, and have no work.
 const IDLE_SUBMITTERS: i64 = 20_000;
-/// How many rows a query of a batch asks for at once.
+/// Rows that a query of a batch asks for at once.
 const ASKED: i64 = 100;
 
 /// Pages for one row that a query looks up or changes: a few levels of each index that it must
@@ -28,14 +29,19 @@ struct LoopQuery {
     rows: i64,
 }
 
+/// A session with the store's planner settings. The tests do what autovacuum would do, at the worst moment:
+/// statistics are those of the empty tables until the very end.
+async fn without_autovacuum() -> (PgFixture, Client) {
+    let (fixture, client) = database().await;
+    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
+    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
+    (fixture, client)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
-    let (_database, client) = Database::create().await.connected().await;
-    // What autovacuum would do is done here by hand, at the worst moment: statistics are those of
-    // the empty tables until the very end.
-    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
+    let (_fixture, client) = without_autovacuum().await;
     client.batch_execute("vacuum analyze").await.unwrap();
-    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
     let mut problems = Vec::new();
     judge_all(&client, "empty", &mut problems).await;
 
@@ -48,9 +54,7 @@ async fn loop_queries_touch_few_pages_on_empty_grown_and_huge_tables() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plans_of_a_new_deployment_stay_good_while_its_tables_grow() {
-    let (_database, client) = Database::create().await.connected().await;
-    client.batch_execute("alter table managed_tx set (autovacuum_enabled = off)").await.unwrap();
-    client.batch_execute(tollgate_postgres::PLANNER).await.unwrap();
+    let (_fixture, client) = without_autovacuum().await;
     keep_plans(&client).await;
     fill(&client, FINISHED_ROWS / 20).await;
     let mut problems = Vec::new();
@@ -60,7 +64,7 @@ async fn plans_of_a_new_deployment_stay_good_while_its_tables_grow() {
 
 #[tokio::test]
 async fn a_state_change_leaves_every_index_alone() {
-    let (_database, client) = Database::create().await.connected().await;
+    let (_fixture, client) = database().await;
     let insert = "insert into managed_tx (tx_id, chain_id, submitter, nonce, payload,
                     payload_digest, state, version, fencing_token, attempts)
                   select gen_random_uuid(), 1, decode(repeat('01', 20), 'hex'), i,
@@ -87,12 +91,9 @@ async fn judge_all(client: &Client, when: &str, problems: &mut Vec<String>) {
             if mode == "force_generic_plan" && query.name.starts_with("tx_page") {
                 continue;
             }
-            let (pages, plan) = explain(client, &query).await;
-            let limit = query.rows * PAGES_PER_ROW;
-            if pages > limit {
-                let name = query.name;
-                problems.push(format!("{name}, {when}, {mode}: {pages} pages > {limit}\n{plan}"));
-            }
+            prepare(client, "judged", &query).await;
+            problems.extend(judge(client, "judged", &query, &format!("{when}, {mode}")).await);
+            client.batch_execute("deallocate judged").await.unwrap();
         }
     }
 }
@@ -109,12 +110,8 @@ async fn keep_plans(client: &Client) {
 /// Nothing has told these plans how the tables have grown since.
 async fn judge_kept(client: &Client, problems: &mut Vec<String>) {
     for (place, query) in kept_queries().iter().enumerate() {
-        let (pages, plan) = run(client, &format!("kept_{place}"), query).await;
-        let limit = query.rows * PAGES_PER_ROW;
-        if pages > limit {
-            let name = query.name;
-            problems.push(format!("{name}, planned while empty: {pages} pages > {limit}\n{plan}"));
-        }
+        let prepared = format!("kept_{place}");
+        problems.extend(judge(client, &prepared, query, "planned while empty").await);
     }
     client.batch_execute("deallocate all").await.unwrap();
 }
@@ -131,11 +128,12 @@ async fn prepare(client: &Client, name: &str, query: &LoopQuery) {
     client.batch_execute(&format!("prepare {name} as {}", found.text())).await.unwrap();
 }
 
-async fn explain(client: &Client, query: &LoopQuery) -> (i64, String) {
-    prepare(client, "judged", query).await;
-    let explained = run(client, "judged", query).await;
-    client.batch_execute("deallocate judged").await.unwrap();
-    explained
+/// The problem of a query that touches too many pages.
+async fn judge(client: &Client, prepared: &str, query: &LoopQuery, when: &str) -> Option<String> {
+    let (pages, plan) = run(client, prepared, query).await;
+    let limit = query.rows * PAGES_PER_ROW;
+    let problem = || format!("{}, {when}: {pages} pages > {limit}\n{plan}", query.name);
+    (pages > limit).then(problem)
 }
 
 /// Runs a query for real, and takes it back.
@@ -247,7 +245,7 @@ fn loop_queries() -> Vec<LoopQuery> {
     let newer = id_sql(&(FINISHED_ROWS + ASKED).to_string());
     let long_ago = "'2000-01-01'::timestamptz";
     vec![
-        query("lease_find", 1, format!("1, {someone}, 0")),
+        query("lease_find", 1, format!("1, {someone}, 0, 'me'")),
         query("lease_guard", ASKED, format!("{chains}, {submitters}, {tokens}, 'me'")),
         query("lease_renew", ASKED, format!("{chains}, {submitters}, {tokens}, 'me', 1000")),
         query("lease_owners", ASKED, format!("{chains}, {submitters}")),
@@ -272,7 +270,11 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("reservation_lowest", 1, format!("1, {someone}, 0")),
         query("reservation_expire", ASKED, format!("1, {someone}")),
         query("reservation_retire", ASKED, format!("1, {someone}, {FINISHED_ROWS}")),
-        query("reservation_adopt", ASKED, format!("1, {someone}, {nonces}, {tail}, 'hole'")),
+        query(
+            "reservation_recycle",
+            ASKED,
+            format!("1, {someone}, {nonces}, {tail}, '', true, true"),
+        ),
         query("submitter_history_page", ASKED, format!("1, {someone}, 0, {ASKED}")),
         query("history_page", ASKED, format!("{an_id}, 0, {ASKED}")),
         query("completion_page", ASKED, format!("1, {tail}, {ASKED}")),
@@ -309,29 +311,10 @@ fn loop_queries() -> Vec<LoopQuery> {
 
 /// A change of state of [`ASKED`] open rows, nothing else.
 fn update_arguments(ids: &str, chains: &str, submitters: &str, tokens: &str) -> String {
-    let all = |value: &str| column(|_| value.to_owned());
-    [
-        ids.to_owned(),
-        chains.to_owned(),
-        submitters.to_owned(),
-        tokens.to_owned(),
-        all("30::smallint"),
-        all("3"),
-        all("31::smallint"),
-        all("null::bigint"),
-        all("false"),
-        all("0::smallint"),
-        all("0::smallint"),
-        all("0::bigint"),
-        all("0"),
-        all("null::text"),
-        all("0::smallint"),
-        all("null::bytea"),
-        all("null::bigint"),
-        all("null::bytea"),
-        all("null::bigint"),
-        all("null::boolean"),
-        all("null::text"),
-    ]
-    .join(", ")
+    let unchanged = "30::smallint, 3, 31::smallint, null::bigint, false, 0::smallint, 0::smallint, \
+                     0::bigint, 0, null::text, 0::smallint, null::bytea, null::bigint, null::bytea, \
+                     null::bigint, null::boolean, null::text";
+    let columns = unchanged.split(", ").map(|value| column(|_| value.to_owned()));
+    let columns: Vec<String> = columns.collect();
+    format!("{ids}, {chains}, {submitters}, {tokens}, {}", columns.join(", "))
 }

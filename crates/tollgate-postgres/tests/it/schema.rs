@@ -2,13 +2,14 @@
 
 use tollgate_model::TxState;
 use tollgate_model::port::StoreError;
-use tollgate_postgres::{PgOptions, migrate, queries};
+use tollgate_postgres::{PgOptions, PgStore, migrate, queries};
+use tollgate_testkit::postgres::{PgServer, connect};
 
-use crate::Database;
+use crate::database;
 
 #[tokio::test]
 async fn every_query_can_be_prepared() {
-    let (_database, client) = Database::create().await.connected().await;
+    let (_fixture, client) = database().await;
     for (file, query) in queries::all() {
         if let Err(error) = client.prepare(query.text()).await {
             panic!("{file}.sql {}: {:?}", query.name(), error.as_db_error());
@@ -18,44 +19,33 @@ async fn every_query_can_be_prepared() {
 
 #[tokio::test]
 async fn tx_state_names_every_state_of_the_model() {
-    let (_database, client) = Database::create().await.connected().await;
+    let (_fixture, client) = database().await;
     let rows = client.query("select code, state, sub_state from tx_state order by code", &[]).await;
     let stored: Vec<(i16, String, Option<String>)> =
         rows.unwrap().iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect();
-    let model: Vec<_> = TxState::ALL
-        .iter()
-        .map(|s| (s.code(), s.name().to_owned(), s.sub_name().map(ToOwned::to_owned)))
-        .collect();
-    assert_eq!(stored, model);
+    let named = |s: TxState| (s.code(), s.name().to_owned(), s.sub_name().map(str::to_owned));
+    assert_eq!(stored, TxState::ALL.map(named));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_of_concurrent_nodes_are_applied_once() {
-    let server = tollgate_testkit::postgres::PgServer::start().await;
+    let server = PgServer::start().await;
     let options = PgOptions::new(server.url(&server.fresh_database().await));
-    let runs: Vec<_> = (0..6)
-        .map(|_| {
-            let options = options.clone();
-            tokio::spawn(async move { migrate(&options).await })
-        })
-        .collect();
-    let mut applied = Vec::new();
-    for run in runs {
-        applied.push(run.await.unwrap().unwrap());
-    }
+    let runs = futures_util::future::join_all((0..6).map(|_| migrate(&options)));
+    let mut applied: Vec<u32> = runs.await.into_iter().map(Result::unwrap).collect();
     applied.sort_unstable();
     assert!(applied.pop() > Some(0), "one of them did it");
     assert!(applied.iter().all(|count| *count == 0), "{applied:?}");
+    PgStore::open(options).await.unwrap();
 }
 
 /// A prepared `select *` fails once its table has another column: a node of the version before could not
 /// read until it is restarted.
 #[tokio::test]
 async fn no_migration_changes_the_columns_that_running_nodes_read() {
-    let server = tollgate_testkit::postgres::PgServer::start().await;
+    let server = PgServer::start().await;
     let url = server.url(&server.fresh_database().await);
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(&url).await.unwrap();
     let migrations = migrations();
     client.batch_execute(&migrations[0]).await.unwrap();
     let tables = "select tablename::text from pg_tables where schemaname = 'public'";
@@ -98,17 +88,17 @@ fn migrations() -> Vec<String> {
 
 #[tokio::test]
 async fn a_newer_schema_does_not_stop_an_older_program() {
-    let (database, client) = Database::create().await.connected().await;
+    let (fixture, client) = database().await;
     let newer = "insert into refinery_schema_history (version, name, applied_on, checksum)
                  values (999, 'later', '2030-01-01T00:00:00Z', '1')";
     client.batch_execute(newer).await.unwrap();
-    assert_eq!(migrate(&PgOptions::new(&database.url)).await, Ok(0));
+    assert_eq!(migrate(&PgOptions::new(fixture.url())).await, Ok(0));
 }
 
 #[tokio::test]
 async fn a_history_that_differs_is_refused() {
-    let (database, client) = Database::create().await.connected().await;
+    let (fixture, client) = database().await;
     client.batch_execute("update refinery_schema_history set checksum = '1'").await.unwrap();
-    let refused = migrate(&PgOptions::new(&database.url)).await;
+    let refused = migrate(&PgOptions::new(fixture.url())).await;
     assert!(matches!(refused, Err(StoreError::Unsafe(_))), "{refused:?}");
 }

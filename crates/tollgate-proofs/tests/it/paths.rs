@@ -16,7 +16,7 @@ const SECOND: TxId = TxId(1);
 fn state_after(protocol: Protocol, path: &[&[Action]]) -> Option<World> {
     let bounds = Bounds { tokens: 3, txs: 2, crashes: 1, lost_answers: 0, mining: true };
     let model = LeaseModel { protocol, second_line: true, bounds };
-    Path::from_actions(&model, World::new(), &path.concat()).map(|path| *path.last_state())
+    Path::from_actions(&model, World::default(), &path.concat()).map(|path| *path.last_state())
 }
 
 const fn takes_over(node: usize) -> [Action; 4] {

@@ -14,7 +14,7 @@ use crate::failure::Failure;
 
 /// Rows in a page.
 const PAGE: usize = 500;
-/// How long one poll waits for more.
+/// The wait of one poll.
 const WAIT: &str = "30s";
 
 #[derive(Args)]

@@ -50,7 +50,7 @@ pub(super) struct DemoArgs {
     port: u16,
 }
 
-/// What the blocks of the chain show.
+/// The transactions in the blocks of the chain.
 #[derive(Clone, Copy, Default)]
 struct ChainTally {
     mined: usize,
@@ -154,7 +154,7 @@ fn signer() -> Result<LocalSigner, Failure> {
     Ok(LocalSigner::new(keys?))
 }
 
-/// How the run went.
+/// The figures of a run.
 struct Played {
     confirmed: usize,
     takeover: Option<Duration>,
@@ -280,7 +280,7 @@ fn judge(chain: &RunningDevChain, intents: u64) -> Result<ChainTally, Failure> {
     Ok(verdict)
 }
 
-/// Whether every payment was made exactly once, by Tollgate's records and by the chain's.
+/// Every payment was made exactly once, by Tollgate's records and by the chain's.
 fn is_good(intents: u64, confirmed: usize, verdict: &ChainTally) -> bool {
     confirmed as u64 == intents
         && verdict.mined as u64 == intents

@@ -1,4 +1,4 @@
-//! How the fields of a log line are written for people: one event is one line, whatever it says.
+//! Writes the fields of a log line for people: one event is one line, whatever it says.
 //!
 //! Field values hold texts of callers and chain nodes. A line break or terminal code in one of them
 //! could forge another line, such as an alert.
@@ -9,6 +9,8 @@ use tracing::field::Field;
 use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
+
+use super::table::changes_display;
 
 /// Writes the message and `name=value` pairs, with control characters escaped.
 pub(super) fn one_line() -> impl for<'writer> FormatFields<'writer> {
@@ -23,9 +25,7 @@ pub(super) fn one_line() -> impl for<'writer> FormatFields<'writer> {
 }
 
 fn escaped(to: &mut Writer<'_>, text: &str) -> std::fmt::Result {
-    // U+2028 and U+2029 break lines in some viewers.
-    let breaks = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    text.chars().try_for_each(|c| match breaks(c) {
+    text.chars().try_for_each(|c| match changes_display(c) {
         true => write!(to, "{}", c.escape_default()),
         false => to.write_char(c),
     })
@@ -67,14 +67,14 @@ mod tests {
         let log = tracing_subscriber::fmt().with_ansi(false).with_writer(written.clone());
         let log = log.without_time().fmt_fields(one_line()).finish();
         let reason =
-            "ok\n2026-11-17T03:14:00Z  WARN tollgate::alert: alert \u{1b}[31m\u{7}\u{2028}";
+            "ok\n2026-11-17T03:14:00Z  WARN tollgate::alert: alert \u{1b}[31m\u{7}\u{2028}\u{202e}";
         tracing::subscriber::with_default(log, || {
             let _span = tracing::info_span!("request", trace_id = %reason).entered();
             tracing::info!(%reason, quoted = reason, count = 3, "status of {reason}");
         });
         let text = String::from_utf8(written.0.lock().unwrap().clone()).unwrap();
         let line = text.strip_suffix('\n').unwrap();
-        assert!(!line.contains(|c: char| c.is_control() || c == '\u{2028}'), "{line:?}");
+        assert!(!line.contains(changes_display), "{line:?}");
         assert!(line.contains(r"reason=ok\n2026") && line.contains("count=3"), "{line}");
     }
 }

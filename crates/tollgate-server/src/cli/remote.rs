@@ -1,4 +1,4 @@
-//! What the client commands have in common: calls to a node, output and exit codes.
+//! The common part of the client commands: calls to a node, output and exit codes.
 
 use std::fmt;
 use std::io::Write;
@@ -27,12 +27,12 @@ const LIMITS: Limits =
     Limits { connect_timeout: RESPONSE_TIMEOUT, idle_max: 1, response_bytes_max: 64 * 1024 * 1024 };
 /// The longest time for a response, including long polls.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long a node that has answered before may be silent while it is polled (I13).
+/// The longest silence of a node that has answered before, while it is polled (I13).
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 /// The pause between two calls to a silent node.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Which node is called, and how answers are printed.
+/// The node that is called, and the form of the output.
 #[derive(Args)]
 pub(super) struct RemoteArgs {
     /// URL of the node.
@@ -60,7 +60,7 @@ fn node_url(url: &str) -> Result<String, String> {
     Ok(url.to_owned())
 }
 
-/// Why a command failed.
+/// The reason why a command failed.
 pub(super) enum Failed {
     /// The node answered with a problem.
     Refused(Box<Refusal>),

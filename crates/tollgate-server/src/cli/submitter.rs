@@ -37,9 +37,9 @@ enum SubmitterCommand {
     /// Show a submitter, with its count and balance on the chain.
     Show(ShowArgs),
     /// Pause a submitter: new transactions wait, those with a nonce continue.
-    Pause(StatusArgs),
+    Pause(ReasonArgs),
     /// Resume a submitter that is paused or in PROTECT.
-    Resume(StatusArgs),
+    Resume(ReasonArgs),
     /// Change a submitter's mode, while none of its transactions is open and no nonce reserved.
     Mode(ModeArgs),
     /// Compare the next nonce, and the open slots, with the chain.
@@ -66,38 +66,36 @@ struct ShowArgs {
     address: String,
 }
 
+/// An account and the reason of an action on it.
 #[derive(Args)]
-struct StatusArgs {
+struct ReasonArgs {
     /// Address of the account.
     address: String,
-    /// Reason, shown with the submitter.
+    /// Reason, shown with the submitter and kept in its audit trail.
     #[arg(long)]
     reason: String,
 }
 
 #[derive(Args)]
 struct ModeArgs {
-    /// Address of the account.
-    address: String,
+    #[command(flatten)]
+    of: ReasonArgs,
     /// The new mode.
     #[arg(value_parser = Mode::ALL.map(Mode::name))]
     mode: String,
-    /// Reason, kept in the submitter's audit trail.
-    #[arg(long)]
-    reason: String,
 }
 
 #[derive(Args)]
 struct FillArgs {
-    /// Address of the account.
-    address: String,
+    #[command(flatten)]
+    of: ReasonArgs,
     /// The lowest nonce; by default the chain's count.
     #[arg(long)]
     first: Option<u64>,
     /// The highest nonce.
     #[arg(long)]
     last: u64,
-    /// What fills them: the next transactions, or zero-value self-transfers, which cost gas.
+    /// Fill them with the next transactions, or with zero-value self-transfers, which cost gas.
     #[arg(long, value_parser = FillWith::ALL.map(FillWith::name))]
     with: String,
     /// Include nonces that callers reported as used and will certainly not send any more.
@@ -106,20 +104,14 @@ struct FillArgs {
     /// Don't wait until the chain has passed the last nonce.
     #[arg(long)]
     no_wait: bool,
-    /// Reason, kept in the submitter's audit trail.
-    #[arg(long)]
-    reason: String,
 }
 
 #[derive(Args)]
 struct AdvanceArgs {
-    /// Address of the account.
-    address: String,
+    #[command(flatten)]
+    of: ReasonArgs,
     /// The new next nonce.
     next_nonce: u64,
-    /// Reason, kept in the submitter's audit trail.
-    #[arg(long)]
-    reason: String,
 }
 
 pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
@@ -132,24 +124,20 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
         SubmitterCommand::Pause(args) => change_status(remote, "pause", args).await,
         SubmitterCommand::Resume(args) => change_status(remote, "resume", args).await,
         SubmitterCommand::Mode(args) => {
-            let body = NewMode { mode: Some(args.mode), reason: Some(args.reason) };
-            let changed = act(remote, &args.address, "mode", &body).await?;
-            remote.print(&changed, |changed: &ModeChanged| {
-                let mut shown = fields(&changed.submitter);
-                shown.add("was mode", &changed.was_mode);
-                shown.print()
+            let body = NewMode { mode: Some(args.mode), reason: Some(args.of.reason) };
+            let changed = act(remote, &args.of.address, "mode", &body).await?;
+            remote.print(&changed, |ModeChanged { submitter, was_mode }| {
+                fields(submitter).with("was mode", was_mode).print()
             })
         }
         SubmitterCommand::Reconcile(args) => reconcile(remote, &args.address).await,
         SubmitterCommand::Fill(args) => fill(remote, args).await,
         SubmitterCommand::Advance(args) => {
             let next_nonce = Some(args.next_nonce.into());
-            let body = NewCursor { next_nonce, reason: Some(args.reason) };
-            let moved = act(remote, &args.address, "advance", &body).await?;
-            remote.print(&moved, |moved: &CursorMoved| {
-                let mut shown = fields(&moved.submitter);
-                shown.add("was next", moved.was_next_nonce);
-                shown.print()
+            let body = NewCursor { next_nonce, reason: Some(args.of.reason) };
+            let moved = act(remote, &args.of.address, "advance", &body).await?;
+            remote.print(&moved, |CursorMoved { submitter, was_next_nonce }| {
+                fields(submitter).with("was next", was_next_nonce).print()
             })
         }
     })
@@ -182,21 +170,15 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
                 cell(one.owner.as_ref()),
             ]);
         }
-        table.print()?;
-        if let Some(next) = &page.next {
-            eprintln!("more with --cursor {next}");
-        }
-        Ok(())
+        table.print_page(page.next.as_deref())
     })
 }
 
-async fn change_status(remote: &mut Remote, action: &str, args: StatusArgs) -> Result<(), Failed> {
+async fn change_status(remote: &mut Remote, action: &str, args: ReasonArgs) -> Result<(), Failed> {
     let body = RequiredReason { reason: Some(args.reason) };
     let changed = act(remote, &args.address, action, &body).await?;
-    remote.print(&changed, |changed: &StatusChanged| {
-        let mut shown = fields(&changed.submitter);
-        shown.add("was", &changed.was);
-        shown.print()
+    remote.print(&changed, |StatusChanged { submitter, was }| {
+        fields(submitter).with("was", was).print()
     })
 }
 
@@ -217,7 +199,7 @@ async fn reconcile(remote: &mut Remote, address: &str) -> Result<(), Failed> {
 
 /// Hands a range back in steps that the node takes, and waits until the chain has passed it.
 async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
-    let path = path::submitter(&args.address);
+    let path = path::submitter(&args.of.address);
     let before: Submitter = remote.get(&path).await?.value;
     let first = args.first.or(before.chain_nonce).unwrap_or_default();
     let count = args.last.saturating_sub(first).saturating_add(1);
@@ -232,9 +214,9 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
             last: Some(last.into()),
             with: Some(args.with.clone()),
             used: Some(args.used),
-            reason: Some(args.reason.clone()),
+            reason: Some(args.of.reason.clone()),
         };
-        match act::<Filled>(remote, &args.address, "fill", &body).await {
+        match act::<Filled>(remote, &args.of.address, "fill", &body).await {
             Err(Failed::Refused(refusal)) if refusal.has_code(ErrorCode::Busy) => {
                 // As many nonces are free as may be: they are filled first.
                 bar.set_position(passed(remote, &path, first).await?.min(count));
@@ -268,11 +250,8 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
     if remote.json {
         print_line(&serde_json::to_string(&filled).unwrap_or_default())?;
     } else {
-        let mut shown = fields(&filled.submitter);
-        shown.add("handed back", filled.handed_back);
-        shown.add("taken", filled.taken);
-        shown.add("counted", filled.counted);
-        shown.print()?;
+        let shown = fields(&filled.submitter).with("handed back", filled.handed_back);
+        shown.with("taken", filled.taken).with("counted", filled.counted).print()?;
     }
     match nothing_filled(&filled, count) {
         Some(why) if filled.taken > 0 => Err(Failed::NotAchieved(why)),
@@ -284,7 +263,7 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
     }
 }
 
-/// Why no nonce was handed back, if none was.
+/// The reason why no nonce was handed back, if none was.
 fn nothing_filled(filled: &Filled, count: u64) -> Option<String> {
     let Filled { handed_back, taken, counted, .. } = filled;
     match (handed_back, taken) {
@@ -297,7 +276,7 @@ fn nothing_filled(filled: &Filled, count: u64) -> Option<String> {
     }
 }
 
-/// How many nonces from the first on the chain counts; 0 while it can't be asked.
+/// The number of nonces from the first on that the chain counts; 0 while it can't be asked.
 async fn passed(remote: &mut Remote, path: &str, first: u64) -> Result<u64, Failed> {
     let shown: Submitter = remote.get_patiently(path).await?.value;
     Ok(shown.chain_nonce.unwrap_or_default().saturating_sub(first))

@@ -22,6 +22,15 @@ impl Table {
     pub(super) fn print(&self) -> Result<(), Failed> {
         lines(&self.rows).iter().try_for_each(|line| print_line(line))
     }
+
+    /// Prints a page, and on stderr the cursor of the next one.
+    pub(super) fn print_page(&self, next: Option<&str>) -> Result<(), Failed> {
+        self.print()?;
+        if let Some(next) = next {
+            eprintln!("more with --cursor {next}");
+        }
+        Ok(())
+    }
 }
 
 /// Names and values, one pair in a line.
@@ -31,6 +40,11 @@ pub(super) struct Fields(Vec<Vec<String>>);
 impl Fields {
     pub(super) fn add(&mut self, name: &str, value: impl ToString) {
         self.0.push(vec![name.to_owned(), clean(&value.to_string())]);
+    }
+
+    pub(super) fn with(mut self, name: &str, value: impl ToString) -> Self {
+        self.add(name, value);
+        self
     }
 
     pub(super) fn add_some(&mut self, name: &str, value: Option<impl ToString>) {
@@ -63,9 +77,15 @@ fn lines(rows: &[Vec<String>]) -> Vec<String> {
     rows.iter().map(line).collect()
 }
 
-/// Without control characters, which a terminal would obey: errors and reasons come from outside.
+/// Replaces the characters with which a text from outside could change how a terminal shows the rest.
 pub(super) fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if changes_display(c) { '\u{fffd}' } else { c }).collect()
+}
+
+/// Control characters, line and paragraph separators, and those that change the direction of text.
+pub(super) fn changes_display(c: char) -> bool {
+    let is_bidi = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || is_bidi || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
 #[cfg(test)]
@@ -82,7 +102,8 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_are_not_printed() {
+    fn control_and_bidi_characters_are_not_printed() {
         assert_eq!(clean("a\u{1b}[31mb\nc"), "a\u{fffd}[31mb\u{fffd}c");
+        assert_eq!(clean("pay\u{202e}001\u{2069}é"), "pay\u{fffd}001\u{fffd}é");
     }
 }

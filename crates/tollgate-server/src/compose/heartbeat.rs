@@ -12,10 +12,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 use tollgate_model::port::{LiveNode, ServedSet, Store};
 use tracing::warn;
 
-/// How long the removal from the list may take; after that the row expires.
+/// The longest time for the removal from the list; after that the row expires.
 const LEAVE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long it may take to announce that the node drains.
+/// The longest time for the announcement that the node drains.
 const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The heartbeat of a node. If it is dropped without [`Self::leave`], the node is removed from the

@@ -53,7 +53,7 @@ mod tests {
             nonce: None,
             payload: Bytes::new(),
             payload_digest: B256::ZERO,
-            seen: RowVersion { state: TxState::Stuck(reason), version: 1 },
+            row: RowVersion { state: TxState::Stuck(reason), version: 1 },
             fencing_token: FencingToken::new(1).unwrap(),
             attempts: 1,
             newest_hash: None,

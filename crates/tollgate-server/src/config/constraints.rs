@@ -278,7 +278,7 @@ impl Rules<'_> {
         }
     }
 
-    /// What a node that serves must have.
+    /// Rules for a node that serves.
     fn serve(&mut self, settings: &Settings) {
         let is_given = |name: &&str| self.values.is_given(name);
         if !["chain.rpc_urls", "chain.rpc_urls_file", "chains"].iter().any(is_given) {

@@ -23,7 +23,7 @@ pub(crate) struct Field {
     pub(crate) value_type: ValueType,
     /// The text of the default, if there is a fixed one.
     pub(crate) default: Option<&'static str>,
-    /// How the default is derived, if it is not fixed.
+    /// The derivation of a default that is not fixed, in words.
     pub(crate) derived: &'static str,
     /// The name of the command line flag, without the dashes.
     pub(crate) flag: &'static str,
@@ -38,7 +38,7 @@ pub(crate) struct Field {
     pub(crate) applies_to: AppliesTo,
     /// The setting without which this one has no effect: a switch, or one that must be given.
     pub(crate) needs: &'static str,
-    /// Whether a setting `…_file` may name a file that holds the value, and its flag.
+    /// A setting `…_file` may name a file that holds the value; this is its flag.
     pub(crate) has_file: bool,
     pub(crate) file_flag: &'static str,
     /// A value in TOML for the example file, if there is no fixed default.

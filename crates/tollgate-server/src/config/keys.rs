@@ -48,7 +48,7 @@ impl Key {
         Self { variables, holds: Some(self.path), ..Self::new(self.section, field) }
     }
 
-    /// What the setting does, in Markdown.
+    /// The documentation, in Markdown.
     pub(crate) fn doc(&self) -> String {
         let only = match self.field.applies_to {
             AppliesTo::Any => "",

@@ -35,18 +35,18 @@ impl Values {
         self.get(name).map_or(Source::Default, |value| value.source.clone())
     }
 
-    /// Whether a value comes from a file, a variable or a flag.
+    /// A value comes from a file, a variable or a flag.
     pub(crate) fn is_given(&self, name: &str) -> bool {
         self.source(name) != Source::Default
     }
 
-    /// Whether a switch is on. One that can't be parsed is reported elsewhere.
+    /// A switch is on. One that can't be parsed is reported elsewhere.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         let text = self.get(name).map(super::redact::plain_text).unwrap_or_default();
         super::parse::switch(&text).unwrap_or(true)
     }
 
-    /// Whether a given value differs from the default.
+    /// A given value differs from the default.
     pub(crate) fn is_changed(&self, name: &str) -> bool {
         let default = find(name).and_then(|key| key.field.default);
         self.is_given(name) && self.get(name).map(super::redact::plain_text).as_deref() != default

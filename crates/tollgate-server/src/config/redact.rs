@@ -1,4 +1,4 @@
-//! How values are shown. Secrets never are.
+//! Shows values without their secrets.
 
 use super::parse::url_place;
 use super::value::{Entry, SourcedValue, Value};

@@ -9,19 +9,9 @@ mod node;
 mod stuck;
 mod submitter;
 
-pub(crate) use chain::ChainSettings;
 pub(crate) use database::DatabaseSettings;
-pub(crate) use node::{
-    ChainEntry, DrainSettings, HttpSettings, LogSettings, NodeSettings, StartupSettings,
-};
-pub(crate) use stuck::{
-    CancelSettings, DiagnoseSettings, GasBumpSettings, GreyZoneSettings, HookSettings,
-    ReconcileSettings, ResubmitSettings, StuckSettings, TimeoutSettings,
-};
-pub(crate) use submitter::{
-    KeySettings, LeaseSettings, NonceSettings, ReservationSettings, StrictSettings,
-    SubmitterSettings, WriterSettings,
-};
+pub(crate) use node::ChainEntry;
+pub(crate) use submitter::KeySettings;
 
 use super::field::Field;
 use super::load::Values;
@@ -50,27 +40,27 @@ macro_rules! sections {
 }
 
 sections! {
-    node: NodeSettings = "";
+    node: node::NodeSettings = "";
     database: DatabaseSettings = "database";
-    chain: ChainSettings = "chain";
+    chain: chain::ChainSettings = "chain";
     keys: KeySettings = "keys";
-    submitter: SubmitterSettings = "submitter";
-    nonce: NonceSettings = "nonce";
-    strict: StrictSettings = "strict";
-    lease: LeaseSettings = "lease";
-    writer: WriterSettings = "writer";
-    resubmit: ResubmitSettings = "resubmit";
-    timeout: TimeoutSettings = "timeout";
-    grey_zone: GreyZoneSettings = "grey_zone";
-    gasbump: GasBumpSettings = "gasbump";
-    cancel: CancelSettings = "cancel";
-    diagnose: DiagnoseSettings = "mempool.diagnose";
-    stuck: StuckSettings = "stuck";
-    hook: HookSettings = "stuck.hook";
-    reconcile: ReconcileSettings = "reconcile";
-    reservations: ReservationSettings = "reservations";
-    http: HttpSettings = "http";
-    startup: StartupSettings = "startup";
-    drain: DrainSettings = "drain";
-    log: LogSettings = "log";
+    submitter: submitter::SubmitterSettings = "submitter";
+    nonce: submitter::NonceSettings = "nonce";
+    strict: submitter::StrictSettings = "strict";
+    lease: submitter::LeaseSettings = "lease";
+    writer: submitter::WriterSettings = "writer";
+    resubmit: stuck::ResubmitSettings = "resubmit";
+    timeout: stuck::TimeoutSettings = "timeout";
+    grey_zone: stuck::GreyZoneSettings = "grey_zone";
+    gasbump: stuck::GasBumpSettings = "gasbump";
+    cancel: stuck::CancelSettings = "cancel";
+    diagnose: stuck::DiagnoseSettings = "mempool.diagnose";
+    stuck: stuck::StuckSettings = "stuck";
+    hook: stuck::HookSettings = "stuck.hook";
+    reconcile: stuck::ReconcileSettings = "reconcile";
+    reservations: submitter::ReservationSettings = "reservations";
+    http: node::HttpSettings = "http";
+    startup: node::StartupSettings = "startup";
+    drain: node::DrainSettings = "drain";
+    log: node::LogSettings = "log";
 }

@@ -95,14 +95,14 @@ macro_rules! entry_types {
 
 pub(crate) use {entry_types, settings};
 
-/// How the entries of a list of tables are named and written.
+/// Names and example of the entries of a list of tables.
 pub(crate) struct EntryForm {
     /// With its article.
     pub(crate) noun: &'static str,
     pub(crate) list_words: &'static str,
     /// An entry in TOML.
     pub(crate) example: &'static str,
-    /// Whether a plain text stands for a table with the first field alone.
+    /// A plain text stands for a table with the first field alone.
     pub(crate) may_be_text: bool,
 }
 
@@ -128,7 +128,7 @@ impl Context<'_> {
         self.problems.push(Problem::new(source.clone(), self.key, reason));
     }
 
-    /// How many problems there are, to see whether a step added one.
+    /// The number of problems, to see whether a step added one.
     pub(crate) fn problem_count(&self) -> usize {
         self.problems.len()
     }

@@ -14,7 +14,7 @@ use clap::{Args, Command, FromArgMatches};
 
 use super::*;
 
-/// What a user gives: the text of a file, variables, flags.
+/// The input of a user: the text of a file, variables, flags.
 #[derive(Default)]
 struct Input<'a> {
     file: &'a str,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::keys::Key;
 
-/// Where a value comes from. A later variant takes precedence over an earlier one.
+/// The source of a value. A later variant takes precedence over an earlier one.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Source {
     /// Not given: the default, or derived from other settings.

@@ -6,7 +6,7 @@ use super::field::Field;
 use super::table::Context;
 use super::value::{Sourced, SourcedValue, Value};
 
-/// How the values of a type are written.
+/// The written form of a type's values.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Form {
     /// In quotes.
@@ -27,7 +27,7 @@ pub(crate) enum Form {
     Table(&'static [Field]),
 }
 
-/// What of a value may be shown.
+/// The part of a value that may be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Redaction {
     ShowAll,
@@ -70,7 +70,7 @@ impl ValueType {
         Self { list_words, ..self }
     }
 
-    /// Whether values are written without quotes in TOML.
+    /// Values are written without quotes in TOML.
     pub(crate) const fn is_bare(&self) -> bool {
         matches!(self.form, Form::Switch | Form::Number | Form::Decimal) && !self.is_list
     }
@@ -79,7 +79,7 @@ impl ValueType {
         matches!(self.form, Form::Switch)
     }
 
-    /// Whether a value must not be quoted in messages.
+    /// A value must not be quoted in messages.
     pub(crate) fn is_secret(&self) -> bool {
         let is_secret = |field: &Field| field.value_type.is_secret();
         self.redaction != Redaction::ShowAll || self.fields().iter().any(is_secret)

@@ -28,12 +28,12 @@ use super::problem::Problem;
 use super::query::QueryParams;
 use round::Rounds;
 
-/// How often items are tried: where they belong, and where their submitters went meanwhile (I13).
+/// Tries of an item: at its owner, and where its submitter went meanwhile (I13).
 const ROUNDS_MAX: u32 = 2;
 
 may_fail! {
-    BatchProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidBatch,
-        InvalidQuery, InvalidRequestId, MissingField, WrongChain, NotOwner;
+    BatchProblems: UnreadableBody, InvalidBatch, InvalidQuery, InvalidRequestId, MissingField,
+        WrongChain, NotOwner;
 }
 
 /// The items of a batch, not read yet: each is answered for itself.
@@ -104,9 +104,9 @@ pub(crate) async fn create_batch(
 struct Item<'a> {
     /// Its JSON, as another node would be sent it.
     text: Cow<'a, RawValue>,
-    /// What it asks for, while there is no answer that stands.
+    /// The create, while there is no answer that stands.
     open: Option<CreateRequest>,
-    answer: Option<Answer>,
+    answer: Option<ItemAnswer>,
     /// The node that owns its submitter, if that node gave the answer.
     owner: Option<String>,
     /// Another node was asked.
@@ -116,7 +116,7 @@ struct Item<'a> {
 /// The answer to an item.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Answer {
+enum ItemAnswer {
     /// Of this node.
     Own(Box<BatchItem>),
     /// Of another node, byte for byte.
@@ -133,13 +133,15 @@ impl<'a> Item<'a> {
     ) -> Self {
         let (open, text, answer) = match read_item(api, key, place, text) {
             Ok((request, text)) => (Some(request), text, None),
-            Err(problem) => (None, Cow::Borrowed(text), Some(Answer::own(Err(problem), trace_id))),
+            Err(problem) => {
+                (None, Cow::Borrowed(text), Some(ItemAnswer::own(Err(problem), trace_id)))
+            }
         };
         Self { text, open, answer, owner: None, forwarded: false }
     }
 }
 
-/// What the item at a place asks for, and its JSON with the request id that it has.
+/// Reads the item at a place; returns it with its JSON, which has the item's request id.
 fn read_item<'a>(
     api: &Api,
     key: Option<&BatchKey>,
@@ -156,7 +158,7 @@ fn read_item<'a>(
     Ok((request, renamed))
 }
 
-impl Answer {
+impl ItemAnswer {
     fn own(answer: Result<(StatusCode, Tx), Problem>, trace_id: &str) -> Self {
         Self::Own(Box::new(match answer {
             Ok((status, tx)) => BatchItem { status: status.as_u16(), tx: Some(tx), error: None },
@@ -191,7 +193,7 @@ impl Answer {
 fn answer(items: Vec<Item<'_>>) -> Response {
     #[derive(Serialize)]
     struct Answers {
-        items: Vec<Answer>,
+        items: Vec<ItemAnswer>,
     }
     let forwarded = items.iter().any(|item| item.forwarded);
     let mut owners = items.iter().filter_map(|item| item.owner.as_ref());
@@ -205,9 +207,9 @@ fn answer(items: Vec<Item<'_>>) -> Response {
 
 /// Each refused item has a line in the log, as a refused create has. What another node refused is in
 /// that node's log, under the same trace id.
-fn log_refusals(answers: &[Answer]) {
+fn log_refusals(answers: &[ItemAnswer]) {
     for (place, answer) in answers.iter().enumerate() {
-        let Answer::Own(item) = answer else { continue };
+        let ItemAnswer::Own(item) = answer else { continue };
         let Some(error) = &item.error else { continue };
         let (status, code, detail) = (item.status, &*error.code, error.detail.as_str());
         match status {

@@ -22,13 +22,13 @@ const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 
-/// Which `Host` and `Origin` headers a node accepts. The default accepts every host and the node's
+/// The `Host` and `Origin` headers that a node accepts. The default accepts every host and the node's
 /// own origin.
 #[derive(Clone, Debug, Default)]
 pub struct BrowserPolicy {
     /// Names and addresses besides loopback; `None` accepts every host.
     hosts: Option<Vec<String>>,
-    /// Whether an address that is not loopback is accepted as a host. A literal address can't be
+    /// Accepts an address that is not loopback as a host. A literal address can't be
     /// rebound by DNS.
     accepts_any_address: bool,
     origins: Vec<String>,
@@ -147,16 +147,25 @@ fn check_content_type(headers: &HeaderMap, is_empty: bool) -> Result<(), Problem
         (Some(_), Some(_)) => refused("Content-Type is given more than once".to_owned()),
         (Some(value), None) => {
             let text = String::from_utf8_lossy(value.as_bytes());
-            let essence = text.split(';').next().unwrap_or_default().trim();
-            match essence.eq_ignore_ascii_case("application/json") {
+            let (essence, parameters) = text.split_once(';').unwrap_or((&text, ""));
+            let is_json = essence.trim().eq_ignore_ascii_case("application/json");
+            match is_json && parameters.split(';').all(is_not_another_charset) {
                 true => Ok(()),
                 false => refused(format!(
-                    "Content-Type: {} is not supported; it must be application/json",
+                    "Content-Type: {} is not supported; it must be application/json, in UTF-8",
                     quoted(&text)
                 )),
             }
         }
     }
+}
+
+/// JSON is UTF-8 (RFC 8259); a body in another encoding would be read as something else.
+fn is_not_another_charset(parameter: &str) -> bool {
+    let (name, value) = parameter.split_once('=').unwrap_or((parameter, "utf-8"));
+    let value = value.trim().trim_matches('"');
+    !name.trim().eq_ignore_ascii_case("charset")
+        || ["utf-8", "utf8", "us-ascii"].iter().any(|known| value.eq_ignore_ascii_case(known))
 }
 
 /// Bodies are read as they are: one that was compressed would be called broken JSON.
@@ -178,21 +187,37 @@ fn check_content_encoding(headers: &HeaderMap) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Whom the request is for: the target's own authority wins over `Host` (RFC 9112, 3.2.2).
+/// The host of a request: the target's own authority wins over `Host` (RFC 9112, 3.2.2).
 fn authority(request: &Request) -> Result<Option<Authority>, Problem> {
-    if let Some(authority) = request.uri().authority() {
-        return Ok(Some(authority.clone()));
-    }
     let refused = |why: &str| Err(Problem::new(ErrorCode::HostNotAllowed, why).about("Host"));
+    let checked = |authority: Option<Authority>| match authority.filter(is_host_and_port) {
+        Some(authority) => Ok(Some(authority)),
+        None => refused("Host is not HOST or HOST:PORT"),
+    };
+    if let Some(authority) = request.uri().authority() {
+        return checked(Some(authority.clone()));
+    }
     let mut given = request.headers().get_all(header::HOST).iter();
     match (given.next(), given.next()) {
         (None, _) => Ok(None),
         (Some(_), Some(_)) => refused("Host is given more than once"),
-        (Some(host), None) => match Authority::try_from(host.as_bytes()) {
-            Ok(host) if !host.as_str().contains('@') => Ok(Some(host)),
-            Ok(_) | Err(_) => refused("Host is not HOST or HOST:PORT"),
-        },
+        (Some(host), None) => checked(Authority::try_from(host.as_bytes()).ok()),
     }
+}
+
+/// The parser also takes user names, lists of hosts, and ports above 65535.
+fn is_host_and_port(authority: &Authority) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._".contains(&byte);
+    let host = authority.host();
+    let is_host = host.starts_with('[') || (!host.is_empty() && host.bytes().all(is_name));
+    let port = authority.as_str().strip_prefix(host);
+    is_host
+        && port.is_some_and(|port| match port.strip_prefix(':') {
+            Some(digits) => {
+                digits.starts_with(|c: char| c.is_ascii_digit()) && digits.parse::<u16>().is_ok()
+            }
+            None => port.is_empty(),
+        })
 }
 
 /// The origin of pages that this node serves.
@@ -273,8 +298,15 @@ mod tests {
             "localhost@evil.example",
             "",
             "a b",
+            "localhost,evil.example",
+            "localhost:99999",
+            "localhost:+80",
         ] {
             assert_eq!(code(&policy, "GET", &[("host", host)], ""), "host_not_allowed", "{host}");
+        }
+        let open = BrowserPolicy::default();
+        for host in ["localhost,evil.example", "localhost:99999", "a@b"] {
+            assert_eq!(code(&open, "GET", &[("host", host)], ""), "host_not_allowed", "{host}");
         }
         let two = [("host", "localhost"), ("host", "evil.example")];
         assert_eq!(code(&policy, "GET", &two, ""), "host_not_allowed");
@@ -373,7 +405,7 @@ mod tests {
             code(&policy, method, &headers, body)
         };
         for json in
-            ["application/json", "Application/JSON; charset=utf-8", " application/json ;a=b"]
+            ["application/json", "Application/JSON; charset=\"UTF-8\"", " application/json ;a=b"]
         {
             assert_eq!(with("POST", &[json], "{}"), "fine", "{json}");
         }
@@ -383,6 +415,8 @@ mod tests {
             "multipart/form-data; boundary=x",
             "text/plain; application/json",
             "application/jsonx",
+            "application/json; charset=utf-16",
+            "application/json; a=b; Charset = \"latin1\"",
             "application/json, text/plain",
             "",
         ] {

@@ -24,11 +24,12 @@ use tracing::{debug, warn};
 
 use tollgate_api::ErrorCode;
 
+use super::parse_errors::WithParseErrors;
 use super::problem::Problem;
 
-/// How long a connection of the reserve has to send its request; others wait for its place.
+/// The time for a connection of the reserve to send its request; others wait for its place.
 const RESERVE_HEADER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a caller may leave data unacknowledged before its connection is closed.
+/// The longest time for which data may stay unacknowledged before a connection is closed.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause after a failed accept, when the system has no files or memory left.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -37,7 +38,7 @@ const WARN_EVERY: Duration = Duration::from_secs(10);
 /// The paths that are served over a connection of the reserve.
 const HEALTH_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
-/// How many connections are served, and how long they may be without a request.
+/// The number of connections, and their longest time without a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ConnectionLimits {
     /// Connections at once, besides a small reserve for health checks.
@@ -143,7 +144,7 @@ impl Connection {
             .timer(TokioTimer::new())
             .keep_alive(!is_reserve)
             .header_read_timeout(limits.idle_timeout.max(header_timeout))
-            .serve_connection(TokioIo::new(stream), service);
+            .serve_connection(TokioIo::new(WithParseErrors::new(stream)), service);
         let mut connection = std::pin::pin!(connection);
         let mut too_late = std::pin::pin!(sleep(header_timeout));
         let (mut has_begun, mut is_stopping) = (false, false);
@@ -179,7 +180,7 @@ pub(crate) async fn refuse_beyond_health(request: Request, next: Next) -> Respon
     next.run(request).await
 }
 
-/// Whether an error of accept is about one caller rather than this process.
+/// An error of accept is about one caller rather than this process.
 fn is_callers(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
@@ -193,7 +194,7 @@ struct RateLimitedLog {
 }
 
 impl RateLimitedLog {
-    /// How often it happened since it was last logged, if it is to be logged now.
+    /// The number of times since the last log line, if it is to be logged now.
     fn due(&mut self) -> Option<u64> {
         self.times += 1;
         if self.last.is_some_and(|last| last.elapsed() < WARN_EVERY) {

@@ -19,13 +19,11 @@ use super::query::QueryParams;
 use super::read::for_callers;
 
 may_fail! {
-    CreateProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
-        InvalidField, InvalidAddress, InvalidNumber, InvalidHex, InvalidTime, InvalidFees,
-        InvalidRequestId, RequestIdMismatch, MetadataTooLarge, InvalidRawTx,
-        NonceMismatch, Expired, WrongChain, UnknownSubmitter, WouldRevert, InsufficientFunds,
+    CreateProblems: UnreadableBody, MissingField, InvalidField, InvalidAddress, InvalidNumber,
+        InvalidHex, InvalidTime, InvalidFees, InvalidRequestId, RequestIdMismatch,
+        MetadataTooLarge, InvalidRawTx, NonceMismatch, Expired, WouldRevert, InsufficientFunds,
         GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, FeeCapTooLow,
-        InvalidTransaction, InvalidQuery,
-        RequestIdConflict, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
+        InvalidTransaction, InvalidQuery, RequestIdConflict, Busy;
 }
 
 /// Create a transaction
@@ -107,7 +105,7 @@ pub(crate) async fn create(
 enum CreateAnswer {
     /// The transaction of the same request.
     Known(Box<Tx>),
-    /// What it would cost.
+    /// The cost.
     Simulated(Simulation),
 }
 

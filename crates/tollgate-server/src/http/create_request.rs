@@ -34,7 +34,7 @@ pub(crate) struct CreateRequest {
     pub(crate) content: CreateContent,
 }
 
-/// What is to be sent.
+/// The content of a create.
 #[derive(Clone, Debug)]
 pub(crate) enum CreateContent {
     /// To be priced and signed by Tollgate.
@@ -196,7 +196,7 @@ fn read_metadata(metadata: &RawValue) -> Result<String, Problem> {
     Ok(text.to_owned())
 }
 
-/// How many arrays and objects are inside each other.
+/// The number of arrays and objects inside each other.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or_default(),

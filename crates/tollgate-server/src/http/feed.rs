@@ -13,7 +13,7 @@ use super::feed_watch::FeedWatch;
 use super::openapi::may_fail;
 use super::params::FeedParams;
 use super::problem::Problem;
-use super::query::QueryParams;
+use super::query::{QueryParams, decimal};
 
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
@@ -38,7 +38,8 @@ pub(crate) async fn completions(
     mut params: QueryParams,
 ) -> Result<axum::Json<Feed>, Problem> {
     // I10: numbers follow the order of commits, so `next` is all that a reader needs.
-    let after = params.seq()?;
+    let after = params.cursor("after", |text| Seq::new(decimal(text)?).ok())?;
+    let after = after.unwrap_or(Seq::MIN);
     let page = params.page()?;
     let wait = params.wait()?;
     params.end()?;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep_until};
 use tollgate_model::port::{FeedStore, StoreError};
 use tollgate_model::{ChainId, Seq};
 
-/// How often the store is read while somebody waits.
+/// The interval at which the store is read while a caller waits.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The end of the feed of the node's chain, as it was last read.
@@ -37,7 +37,6 @@ impl FeedWatch {
         self.is_closed.send_replace(true);
     }
 
-    /// Whether nobody waits.
     #[cfg(test)]
     pub(crate) fn is_unwatched(&self) -> bool {
         self.end.receiver_count() == 0

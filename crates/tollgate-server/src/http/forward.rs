@@ -30,7 +30,7 @@ use super::read::parse_id;
 pub(crate) const FORWARDED: HeaderName = HeaderName::from_static(tollgate_api::header::FORWARDED);
 pub(crate) const OWNER: HeaderName = HeaderName::from_static(tollgate_api::header::OWNER);
 pub(crate) const CHAIN_ID: HeaderName = HeaderName::from_static(tollgate_api::header::CHAIN_ID);
-/// How often a request is tried before its caller is asked to come back: at the place that is known,
+/// Tries of a request before its caller is asked to come back: at the place that is known,
 /// and at another one if the submitter has moved meanwhile (I13).
 const TRIES_MAX: u32 = 3;
 
@@ -125,7 +125,7 @@ struct RoutedRequest {
     next: Next,
 }
 
-/// What came of one try.
+/// The result of one try.
 enum TryOutcome {
     /// The answer to give.
     Answered(Response),
@@ -252,10 +252,10 @@ impl RoutedRequest {
     }
 }
 
-/// What follows from another node's answer.
+/// The next step after another node's answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum NextStep {
-    /// It is the answer.
+    /// Pass the answer on.
     Answer,
     /// That node did nothing: look for the owner again.
     FindOwner,
@@ -263,7 +263,7 @@ pub(crate) enum NextStep {
     RunHere,
 }
 
-/// What follows from an answer that is a problem with this code, or none.
+/// The next step after an answer that is a problem with this code, or none.
 pub(crate) fn next_step(code: Option<ErrorCode>, to: &Destination) -> NextStep {
     match code {
         // Preferred, but it has no key for the account.

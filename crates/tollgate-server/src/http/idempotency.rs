@@ -12,9 +12,9 @@ use tollgate_model::RequestId;
 use super::body::Fields;
 use super::problem::Problem;
 
-/// What the request ids of a batch's items begin with: callers' own ids do so only on purpose.
+/// The start of the request ids of a batch's items: callers' own ids begin like this only on purpose.
 const BATCH_PREFIX: &str = "batch:";
-/// What is added behind the key at most: a colon and the place of an item.
+/// The longest addition to the key: a colon and the place of an item.
 const PLACE_BYTES_MAX: usize = 4;
 const _: () = assert!(BATCH_ITEMS_MAX <= 1_000, "the place of an item has three digits at most");
 
@@ -76,7 +76,7 @@ impl BatchKey {
     }
 }
 
-/// What [`with_request_id`] adds to an item at most: the field's name and the id, in which JSON may
+/// The longest addition of [`with_request_id`]: the field's name and the id, in which JSON may
 /// double every byte.
 pub(crate) const WITH_REQUEST_ID_BYTES_MAX: usize = 2 * RequestId::MAX_BYTES + 32;
 

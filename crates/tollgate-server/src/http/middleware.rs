@@ -1,4 +1,4 @@
-//! What every request goes through: a trace id, a time limit, and an answer even if the handler panics.
+//! The layers around every handler: a trace id, a time limit, and an answer even if the handler panics.
 
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
@@ -21,7 +21,7 @@ use super::problem::Problem;
 pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static(tollgate_api::header::TRACE_ID);
 /// Longest trace id of a caller that is passed on (I13).
 pub(crate) const TRACE_ID_MAX: usize = 128;
-/// How much of a path is logged (I13).
+/// The most characters of a path that are logged (I13).
 const PATH_CHARS_MAX: usize = 200;
 /// When to come back, in seconds.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");

@@ -16,23 +16,19 @@ use super::body::{Json, required_reason};
 use super::openapi::may_fail;
 use super::params::{NonceParams, NoncesParams, SubmitterParams};
 use super::problem::Problem;
-use super::query::{PathParams, QueryParams, SubmitterCall, last_of_full_page, submitter_at};
+use super::query::{
+    PathParams, QueryParams, SubmitterCall, decimal, last_of_full_page, submitter_at,
+};
 
 may_fail! {
-    ReserveProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidDuration, InvalidQuery, WrongChain, UnknownSubmitter,
-        ReservationsDisabled, SubmitterNotActive, TooManyReservations, NotOwner, Draining, Busy, Unavailable,
-        StoreUnavailable;
-    UsedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, InvalidHex, MissingField, InvalidQuery,
-        WrongChain, UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    ReturnedProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidPath,
-        InvalidAddress, InvalidNumber, InvalidField, MissingField, InvalidQuery, WrongChain,
-        UnknownSubmitter,
-        StaleOwnerToken, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidQuery,
-        StoreUnavailable;
+    ReserveProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidDuration,
+        InvalidQuery, ReservationsDisabled, SubmitterNotActive, TooManyReservations, Busy;
+    UsedProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidField,
+        InvalidHex, MissingField, InvalidQuery, StaleOwnerToken, Busy;
+    ReturnedProblems: UnreadableBody, InvalidPath, InvalidAddress, InvalidNumber, InvalidField,
+        MissingField, InvalidQuery, StaleOwnerToken, Busy;
+    NoncesProblems: InvalidPath, InvalidAddress, InvalidNumber, InvalidLimit, InvalidCursor,
+        InvalidQuery, StoreUnavailable;
 }
 
 /// Reserve a nonce
@@ -60,7 +56,7 @@ pub(crate) async fn reserve(
 ) -> Result<(StatusCode, axum::Json<ReservedNonce>), Problem> {
     let hold = call.body.hold_seconds.map(|hold| hold.read_u64("holdSeconds", 0..=u64::MAX));
     let hold = hold.transpose()?.map(Duration::from_secs);
-    let reserved = call.api.engine.reserve(call.submitter, hold).await?;
+    let reserved = call.api.engine.reservations().reserve(call.submitter, hold).await?;
     Ok((StatusCode::CREATED, axum::Json((&reserved).into())))
 }
 
@@ -95,7 +91,7 @@ pub(crate) async fn used(
     params.end()?;
     let (of, nonce) = slot_at(&api, &address, &nonce)?;
     let (token, tx_hash) = (read_token(&body.owner_token)?, read_hash("txHash", &body.tx_hash)?);
-    let used = api.engine.reservation_used(of, nonce, token, tx_hash).await?;
+    let used = api.engine.reservations().used(of, nonce, token, tx_hash).await?;
     Ok(axum::Json((&used).into()))
 }
 
@@ -128,7 +124,7 @@ pub(crate) async fn recyclable(
     params.end()?;
     let (of, nonce) = slot_at(&api, &address, &nonce)?;
     let (token, reason) = (read_token(&body.owner_token)?, required_reason(Some(body.reason))?);
-    let back = api.engine.reservation_recyclable(of, nonce, token, reason).await?;
+    let back = api.engine.reservations().recyclable(of, nonce, token, reason).await?;
     Ok(axum::Json((&back).into()))
 }
 
@@ -150,9 +146,9 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result<axum::Json<ReservationPage>, Problem> {
     let page = params.page()?;
-    let after = params.number("cursor")?.map(Nonce::new).transpose()?;
+    let after = params.cursor("cursor", |text| Nonce::new(decimal(text)?).ok())?;
     params.end()?;
-    let found = api.engine.reservations(submitter_at(&api, &address)?, after, page).await?;
+    let found = api.engine.reservations().list(submitter_at(&api, &address)?, after, page).await?;
     let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
     let items = found.iter().map(Reservation::from).collect();
     Ok(axum::Json(ReservationPage { items, next }))
@@ -160,7 +156,7 @@ pub(crate) async fn list(
 
 fn slot_at(api: &Api, address: &str, nonce: &str) -> Result<(Submitter, Nonce), Problem> {
     let of = submitter_at(api, address)?;
-    let number = nonce.parse().ok().and_then(|number: u64| Nonce::new(number).ok());
+    let number = decimal(nonce).and_then(|number| Nonce::new(number).ok());
     let bad = || {
         let what = format!("{} must be a whole number up to {}", quoted(nonce), Nonce::MAX);
         Problem::of_field(ErrorCode::InvalidNumber, "nonce", what)

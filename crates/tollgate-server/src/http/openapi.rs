@@ -20,7 +20,8 @@ use super::forward::{FORWARDED, OWNER};
 use super::middleware::{TRACE_ID, TRACE_ID_MAX};
 use super::{LONG_POLL_LIMIT, TIME_LIMIT};
 
-/// Declares which problems a route can answer with, besides those that every route can.
+/// Declares which problems a route can answer with, besides those that every route can. `UnreadableBody`
+/// stands for all problems of a body, `Busy` for all of a request to the owner of a submitter.
 macro_rules! may_fail {
     ($($name:ident: $($code:ident),*;)+) => {$(
         struct $name;
@@ -37,24 +38,47 @@ macro_rules! may_fail {
 }
 pub(crate) use may_fail;
 
-/// What every route can answer.
-const ANYWHERE: [ErrorCode; 5] = [
+/// The problems of every route.
+const ANYWHERE: [ErrorCode; 7] = [
+    ErrorCode::InvalidRequest,
+    ErrorCode::HeadTooLarge,
     ErrorCode::HostNotAllowed,
     ErrorCode::CrossOrigin,
     ErrorCode::Internal,
     ErrorCode::Timeout,
     ErrorCode::TooManyConnections,
 ];
-/// What every route with a body can answer.
-const WITH_BODY: [ErrorCode; 2] = [ErrorCode::UnsupportedMediaType, ErrorCode::RequestTimeout];
+/// The problems of every route with a body.
+const WITH_BODY: [ErrorCode; 6] = [
+    ErrorCode::InvalidJson,
+    ErrorCode::UnreadableBody,
+    ErrorCode::BodyTooLarge,
+    ErrorCode::InvalidBody,
+    ErrorCode::UnsupportedMediaType,
+    ErrorCode::RequestTimeout,
+];
+/// The problems of every route that the owner of a submitter carries out.
+const OF_OWNER: [ErrorCode; 7] = [
+    ErrorCode::WrongChain,
+    ErrorCode::UnknownSubmitter,
+    ErrorCode::NotOwner,
+    ErrorCode::Draining,
+    ErrorCode::Busy,
+    ErrorCode::Unavailable,
+    ErrorCode::StoreUnavailable,
+];
 
 /// A response for each status, with an example for each code.
 pub(crate) fn problems(codes: &[ErrorCode]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status: BTreeMap<u16, Vec<ErrorCode>> = BTreeMap::new();
-    let has_body = codes.contains(&ErrorCode::UnreadableBody);
-    let with_body = WITH_BODY.iter().filter(|_| has_body);
-    for code in codes.iter().chain(&ANYWHERE).chain(with_body) {
-        by_status.entry(code.status()).or_default().push(*code);
+    // One code of a group stands for all of it.
+    let of_owner = OF_OWNER.iter().filter(|_| codes.contains(&ErrorCode::Busy));
+    let with_body = WITH_BODY.iter().filter(|_| codes.contains(&ErrorCode::UnreadableBody));
+    for code in codes.iter().chain(of_owner).chain(with_body).chain(&ANYWHERE) {
+        let listed = by_status.entry(code.status()).or_default();
+        if !listed.contains(code) {
+            listed.push(*code);
+        }
     }
     let respond = |(status, codes): (u16, Vec<ErrorCode>)| {
         (status.to_string(), RefOr::T(problem_response(&codes)))
@@ -84,7 +108,7 @@ fn problem_response(codes: &[ErrorCode]) -> Response {
     response.build()
 }
 
-/// What a problem with this code looks like.
+/// The example of a problem with this code.
 fn example(code: ErrorCode) -> Example {
     let mut problem = Problem::new(code, code.title());
     problem.trace_id = "0198c0de-7a11-7000-8000-00000000beef".to_owned();

@@ -20,10 +20,10 @@ use super::dispatch::ROUTED;
 use super::forward::{CHAIN_ID, FORWARDED};
 use super::middleware::TRACE_ID;
 
-/// How long a connection may take to come about (I13). Nodes are near each other, but a full queue at
+/// The longest time to connect (I13). Nodes are near each other, but a full queue at
 /// the other end drops the first packet, which is sent again after a second.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long another node has for its answer: less than a caller has to wait at most (I13).
+/// The longest wait for another node's answer: less than a caller has to wait at most (I13).
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(25);
 /// Requests to one node at a time. A bound for each, so that a slow one takes nothing from the
 /// others (I13, I14).
@@ -34,7 +34,7 @@ const PASSED_ON_MAX: usize = 256;
 const IDLE_MAX: usize = 64;
 /// The longest answer: that to a full batch.
 const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// How often it is looked whether the other node is still alive.
+/// The interval at which the other node's entry in the list of nodes is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The headers of a caller that another node needs.
@@ -55,14 +55,14 @@ pub(crate) struct Peers {
     passed_on: Semaphore,
 }
 
-/// Why there is no answer of the other node.
+/// The reason why there is no answer of the other node.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// It was not reached: nothing was done.
+    /// The node was not reached: nothing was done.
     NotSent(String),
     /// The limit of requests to it is reached: nothing was done.
     Full,
-    /// It received the request, and may have done it.
+    /// The node received the request, and may have done it.
     NoAnswer(String),
 }
 

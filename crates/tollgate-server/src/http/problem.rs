@@ -14,7 +14,7 @@ use tollgate_model::port::Owner;
 #[derive(Debug, Clone)]
 pub(crate) struct Problem {
     pub(crate) code: ErrorCode,
-    /// What is answered, without the trace id.
+    /// The body of the answer, without the trace id.
     pub(crate) body: Box<ProblemBody>,
 }
 
@@ -102,7 +102,7 @@ impl Problem {
         StatusCode::from_u16(self.code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What the caller gets.
+    /// The body of the answer.
     pub(crate) fn with_trace_id(self, trace_id: &str) -> ProblemBody {
         ProblemBody { trace_id: trace_id.to_owned(), ..*self.body }
     }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use tollgate_api::{ErrorCode, parse_duration, quoted, read_address};
 use tollgate_model::port::Page;
 use tollgate_model::secret::masked;
-use tollgate_model::{Address, Seq, Submitter, TxId, TxState};
+use tollgate_model::{Address, Submitter, TxId, TxState};
 
 use super::Api;
 use super::body::{FromFields, OptionalJson};
@@ -96,6 +96,11 @@ async fn path_and_body<T: FromFields + Default>(
     Ok((param, body))
 }
 
+/// Reads decimal digits; a sign is refused.
+pub(crate) fn decimal(text: &str) -> Option<u64> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten()
+}
+
 /// The last row of a page after which there may be more.
 pub(crate) fn last_of_full_page<T>(found: &[T], page: Page) -> Option<&T> {
     found.last().filter(|_| found.len() == page.limit() as usize)
@@ -141,9 +146,7 @@ impl QueryParams {
 
     pub(crate) fn number(&mut self, name: &'static str) -> Result<Option<u64>, Problem> {
         let Some(text) = self.take(name) else { return Ok(None) };
-        let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = plain.then(|| text.parse().ok()).flatten();
-        number.map(Some).ok_or_else(|| {
+        decimal(&text).map(Some).ok_or_else(|| {
             let what = format!("{} must be a whole number up to {}", quoted(&text), u64::MAX);
             Problem::of_field(ErrorCode::InvalidNumber, name, what)
         })
@@ -169,19 +172,26 @@ impl QueryParams {
         u32::try_from(limit).ok().and_then(|limit| Page::new(limit).ok()).ok_or_else(bad)
     }
 
-    /// The `next` of an earlier page of transactions.
-    pub(crate) fn cursor(&mut self) -> Result<Option<TxId>, Problem> {
-        let Some(text) = self.take("cursor") else { return Ok(None) };
-        text.parse::<TxId>().map(Some).map_err(|_| {
+    /// The place where a page begins: `next` of the page before it.
+    pub(crate) fn cursor<T>(
+        &mut self,
+        name: &'static str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, Problem> {
+        let Some(text) = self.take(name) else { return Ok(None) };
+        parse(&text).map(Some).ok_or_else(|| {
             let what = format!("{} must be `next` of an earlier page", quoted(&text));
-            Problem::of_field(ErrorCode::InvalidCursor, "cursor", what)
+            Problem::of_field(ErrorCode::InvalidCursor, name, what)
         })
     }
 
-    pub(crate) fn seq(&mut self) -> Result<Seq, Problem> {
-        let after = self.number("after")?.unwrap_or(0);
-        Seq::new(after)
-            .map_err(|error| Problem::of_field(ErrorCode::InvalidCursor, "after", error.problem))
+    /// The number after which a page begins; the lowest if it is left out.
+    pub(crate) fn after<T: Default>(
+        &mut self,
+        new: impl FnOnce(u64) -> Option<T>,
+    ) -> Result<T, Problem> {
+        let after = self.cursor("after", |text| new(decimal(text)?))?;
+        Ok(after.unwrap_or_default())
     }
 
     /// `30s`, `500ms`, `1m`.

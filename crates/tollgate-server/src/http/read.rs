@@ -24,6 +24,7 @@ may_fail! {
     ListProblems: InvalidQuery, InvalidLimit, InvalidCursor, InvalidNumber, InvalidAddress,
         InvalidState, InvalidTime, WrongChain, StoreUnavailable;
     HistoryProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, InvalidLimit, InvalidNumber,
+        InvalidCursor,
         StoreUnavailable;
 }
 
@@ -101,7 +102,7 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result<Response, Problem> {
     let page = params.page()?;
-    let after = params.cursor()?;
+    let after = params.cursor("cursor", |text| text.parse::<TxId>().ok())?;
     check_chain(&api, &mut params)?;
     let chain_id = api.engine.chain_id();
     let instant =
@@ -151,9 +152,8 @@ pub(crate) async fn history(
     mut params: QueryParams,
 ) -> Result<axum::Json<HistoryPage>, Problem> {
     let page = params.page()?;
-    let after = params.number("after")?.unwrap_or(0);
+    let after = params.after(|number| u32::try_from(number).ok())?;
     params.end()?;
-    let after = u32::try_from(after).unwrap_or(u32::MAX);
     let tx_id = parse_id(&tx_id)?;
     api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     let found = api.store.history(tx_id, after, page).await?;
@@ -182,9 +182,9 @@ pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx
     Ok(OperatorTx::new(tx, &attempts, &history, blocked_by(api, tx).await?))
 }
 
-/// Whether a transaction can wait for another one: it is in no block, and not final.
+/// A transaction can wait for another one while it is in no block and not final.
 fn waits(tx: &TxRecord) -> bool {
-    !tx.seen.state.is_final() && tx.mined.is_none()
+    !tx.row.state.is_final() && tx.mined.is_none()
 }
 
 /// The transaction that this one waits for, if one before it does not move.

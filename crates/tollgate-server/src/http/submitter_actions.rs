@@ -1,4 +1,4 @@
-//! What operators do to a submitter: pause, resume, change the mode, reconcile, fill nonces, advance.
+//! Operators' actions on a submitter: pause, resume, change the mode, reconcile, fill nonces, advance.
 
 use tollgate_api::{
     CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reason, Reconciled,
@@ -17,71 +17,60 @@ use super::query::SubmitterCall;
 use super::submitters::current;
 
 may_fail! {
-    PauseProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
-        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, WrongChain,
-        UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    ResumeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
-        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotResume,
-        WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    ModeProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
-        InvalidField, InvalidPath, InvalidAddress, InvalidQuery, NotFound, CannotChangeMode,
-        WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    NoncesProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, MissingField,
-        InvalidField, InvalidNumber, InvalidPath, InvalidAddress, InvalidQuery, NotFound,
-        NoncesRefused, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable, StoreUnavailable;
-    ReconcileProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
-        InvalidPath, InvalidAddress, InvalidQuery, NotFound, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy,
-        Unavailable, StoreUnavailable;
+    PauseProblems: UnreadableBody, MissingField, InvalidField, InvalidPath, InvalidAddress,
+        InvalidQuery, NotFound, Busy;
+    ResumeProblems: UnreadableBody, MissingField, InvalidField, InvalidPath, InvalidAddress,
+        InvalidQuery, NotFound, CannotResume, Busy;
+    ModeProblems: UnreadableBody, MissingField, InvalidField, InvalidPath, InvalidAddress,
+        InvalidQuery, NotFound, CannotChangeMode, Busy;
+    NoncesProblems: UnreadableBody, MissingField, InvalidField, InvalidNumber, InvalidPath,
+        InvalidAddress, InvalidQuery, NotFound, NoncesRefused, Busy;
+    ReconcileProblems: UnreadableBody, InvalidField, InvalidPath, InvalidAddress, InvalidQuery,
+        NotFound, Busy;
 }
 
-type Answer<T> = Result<axum::Json<T>, Problem>;
+type ActionResult<T> = Result<axum::Json<T>, Problem>;
 
-/// Pause a submitter
-///
-/// New work is accepted and waits in QUEUED/HELD without a nonce. What has a slot goes on to its
-/// end. Safe to repeat.
-#[utoipa::path(
-    post,
-    path = "/api/v1/submitters/{address}/pause",
-    operation_id = "pauseSubmitter",
-    tag = "submitters",
-    params(SubmitterParams),
-    request_body(content = RequiredReason, description = "Why.", examples(
-        ("why" = (summary = "With a reason", value = json!({"reason": "key rotation"})))
-    )),
-    responses(
-        (status = 200, description = "It stands still.", body = StatusChanged),
-        PauseProblems
-    )
-)]
-pub(crate) async fn pause(call: SubmitterCall<RequiredReason>) -> Answer<StatusChanged> {
-    let SubmitterCall { api, submitter, body } = call;
-    let was = api.engine.pause(submitter, required_reason(body.reason)?).await?.was.name().into();
-    Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
+/// Declares the changes of a submitter's status.
+macro_rules! status_changes {
+    ($($(#[doc = $about:literal])+
+        $name:ident: $path:literal, $id:literal, $problems:ident, $why:literal, $done:literal;)+) => {$(
+        $(#[doc = $about])+
+        #[utoipa::path(
+            post,
+            path = $path,
+            operation_id = $id,
+            tag = "submitters",
+            params(SubmitterParams),
+            request_body(content = RequiredReason, description = "Why.", examples(
+                ("why" = (summary = "With a reason", value = json!({"reason": $why})))
+            )),
+            responses((status = 200, description = $done, body = StatusChanged), $problems)
+        )]
+        pub(crate) async fn $name(
+            call: SubmitterCall<RequiredReason>,
+        ) -> ActionResult<StatusChanged> {
+            let SubmitterCall { api, submitter, body } = call;
+            let changed = api.engine.operator().$name(submitter, required_reason(body.reason)?).await?;
+            let was = changed.was.name().into();
+            Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
+        }
+    )+};
 }
 
-/// Resume a submitter
-///
-/// After a pause, or out of PROTECT: its nonces are compared with the chain first, and the cursor
-/// moves forward where the chain is ahead. What was held gets its slots. Safe to repeat.
-#[utoipa::path(
-    post,
-    path = "/api/v1/submitters/{address}/resume",
-    operation_id = "resumeSubmitter",
-    tag = "submitters",
-    params(SubmitterParams),
-    request_body(content = RequiredReason, description = "Why.", examples(
-        ("why" = (summary = "With a reason", value = json!({"reason": "keys are in place"})))
-    )),
-    responses(
-        (status = 200, description = "It takes work.", body = StatusChanged),
-        ResumeProblems
-    )
-)]
-pub(crate) async fn resume(call: SubmitterCall<RequiredReason>) -> Answer<StatusChanged> {
-    let SubmitterCall { api, submitter, body } = call;
-    let was = api.engine.resume(submitter, required_reason(body.reason)?).await?.was.name().into();
-    Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
+status_changes! {
+    /// Pause a submitter
+    ///
+    /// New work is accepted and waits in QUEUED/HELD without a nonce. What has a slot goes on to its
+    /// end. Safe to repeat.
+    pause: "/api/v1/submitters/{address}/pause", "pauseSubmitter", PauseProblems, "key rotation",
+        "It stands still.";
+    /// Resume a submitter
+    ///
+    /// After a pause, or out of PROTECT: its nonces are compared with the chain first, and the cursor
+    /// moves forward where the chain is ahead. What was held gets its slots. Safe to repeat.
+    resume: "/api/v1/submitters/{address}/resume", "resumeSubmitter", ResumeProblems,
+        "keys are in place", "It takes work.";
 }
 
 /// Change a submitter's mode
@@ -105,11 +94,12 @@ pub(crate) async fn resume(call: SubmitterCall<RequiredReason>) -> Answer<Status
         ModeProblems
     )
 )]
-pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> Answer<ModeChanged> {
+pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> ActionResult<ModeChanged> {
     let SubmitterCall { api, submitter, body } = call;
     let name = body.mode.ok_or_else(|| Problem::missing("mode"))?;
     let mode = one_of("mode", &name, &Mode::ALL.map(|mode| (mode.name(), mode)))?;
-    let changed = api.engine.change_mode(submitter, mode, required_reason(body.reason)?).await?;
+    let changed =
+        api.engine.operator().change_mode(submitter, mode, required_reason(body.reason)?).await?;
     let was_mode = changed.was.name().into();
     Ok(axum::Json(ModeChanged { submitter: current(&api, submitter).await?, was_mode }))
 }
@@ -130,11 +120,11 @@ pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> Answer<ModeChanged> {
         ReconcileProblems
     )
 )]
-pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> Answer<Reconciled> {
+pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> ActionResult<Reconciled> {
     let SubmitterCall { api, submitter, body } = call;
     // There is no entry in the audit trail to keep it with; but a bad one is refused.
     optional_reason(body.reason)?;
-    let found = api.engine.reconcile(submitter).await?;
+    let found = api.engine.operator().reconcile(submitter).await?;
     let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
     Ok(axum::Json(Reconciled {
         submitter: ShownSubmitter { chain_nonce, ..current(&api, submitter).await? },
@@ -166,7 +156,7 @@ pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> Answer<Reconciled>
         NoncesProblems
     )
 )]
-pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> Answer<Filled> {
+pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled> {
     let SubmitterCall { api, submitter, body } = call;
     let range = NonceRange {
         first: read_nonce("first", body.first.as_ref())?,
@@ -175,7 +165,7 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> Answer<Filled> {
     let name = body.with.ok_or_else(|| Problem::missing("with"))?;
     let with = one_of("with", &name, &FillWith::ALL.map(|with| (with.name(), with)))?;
     let fill = Fill { range, with, used: body.used.unwrap_or_default() };
-    let filled = api.engine.fill(submitter, fill, required_reason(body.reason)?).await?;
+    let filled = api.engine.operator().fill(submitter, fill, required_reason(body.reason)?).await?;
     let tollgate_engine::Filled { handed_back, taken, counted, free } = filled;
     let submitter = current(&api, submitter).await?;
     Ok(axum::Json(Filled { submitter, handed_back, taken, counted, free }))
@@ -202,10 +192,10 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> Answer<Filled> {
         NoncesProblems
     )
 )]
-pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> Answer<CursorMoved> {
+pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> ActionResult<CursorMoved> {
     let SubmitterCall { api, submitter, body } = call;
     let to = read_nonce("nextNonce", body.next_nonce.as_ref())?;
-    let moved = api.engine.advance(submitter, to, required_reason(body.reason)?).await?;
+    let moved = api.engine.operator().advance(submitter, to, required_reason(body.reason)?).await?;
     let was_next_nonce = moved.from.get();
     Ok(axum::Json(CursorMoved { submitter: current(&api, submitter).await?, was_next_nonce }))
 }

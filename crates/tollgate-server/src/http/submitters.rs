@@ -9,6 +9,7 @@ use tollgate_api::{
     schema,
 };
 use tollgate_engine::Engine;
+use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
 use tollgate_model::reconcile::Hole;
@@ -20,7 +21,7 @@ use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page, submitter_at};
 
-/// How long the chain has to answer; fields that need a later answer are null.
+/// The longest wait for the chain; fields that need a later answer are null.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
 /// Nonces of holes that are shown (I13).
 const HOLES_MAX: usize = 100;
@@ -28,10 +29,10 @@ const HOLES_MAX: usize = 100;
 const SLOT_PAGES_MAX: usize = 100;
 
 may_fail! {
-    SubmittersProblems: InvalidQuery, InvalidLimit, InvalidNumber, InvalidAddress,
+    SubmittersProblems: InvalidQuery, InvalidLimit, InvalidNumber, InvalidCursor,
         StoreUnavailable;
     HistoryProblems: InvalidPath, InvalidAddress, NotFound, InvalidQuery, InvalidLimit,
-        InvalidNumber, StoreUnavailable;
+        InvalidNumber, InvalidCursor, StoreUnavailable;
     SubmitterProblems: InvalidPath, InvalidAddress, NotFound, InvalidQuery, StoreUnavailable;
 }
 
@@ -52,7 +53,7 @@ pub(crate) async fn list(
     mut params: QueryParams,
 ) -> Result<axum::Json<SubmitterPage>, Problem> {
     let page = params.page()?;
-    let after = params.address("cursor")?;
+    let after = params.cursor("cursor", |text| parse_address(text).ok())?;
     params.end()?;
     let found = api.store.submitters(api.engine.chain_id(), after, page).await?;
     let next = last_of_full_page(&found, page);
@@ -141,7 +142,7 @@ pub(crate) async fn history(
     mut params: QueryParams,
 ) -> Result<axum::Json<SubmitterHistoryPage>, Problem> {
     let page = params.page()?;
-    let after = params.number("after")?.unwrap_or(0);
+    let after = params.after(|number| i64::try_from(number).is_ok().then_some(number))?;
     params.end()?;
     let of = submitter_at(&api, &address)?;
     api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
@@ -151,7 +152,7 @@ pub(crate) async fn history(
     Ok(axum::Json(SubmitterHistoryPage { items, next }))
 }
 
-/// What only the chain can tell of an account.
+/// The chain's data about an account.
 #[derive(Default)]
 struct ChainSide {
     nonce: Option<u64>,
@@ -163,11 +164,11 @@ struct ChainSide {
 struct Holes {
     /// The lowest of them.
     shown: Vec<u64>,
-    /// How many there are in all.
+    /// The number of all of them.
     count: u64,
 }
 
-/// What the chain says of an account. If it can't be asked, fields are left out; it is never an error.
+/// Asks the chain about an account. If it can't be asked, fields are left out; it is never an error.
 async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, Problem> {
     let address = found.record.submitter.address;
     let asked =

@@ -1,4 +1,4 @@
-//! What people do to an open transaction: cancel, speed up, resubmit, replace, resolve.
+//! Actions on an open transaction: cancel, speed up, resubmit, replace, resolve.
 //!
 //! No action is faster than the chain: whichever attempt is mined decides.
 
@@ -18,86 +18,71 @@ use super::query::TxCall;
 use super::read;
 
 may_fail! {
-    ActionProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
-        InvalidPath, InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal,
-        TxClosing, NoKey, SignedByCaller, FeeCap, WrongChain, UnknownSubmitter, NotOwner, Draining, Busy, Unavailable,
-        StoreUnavailable;
-    ReplaceProblems: InvalidJson, UnreadableBody, BodyTooLarge, InvalidBody, InvalidField,
-        MissingField, InvalidAddress, InvalidNumber, InvalidHex, InvalidFees, InvalidPath,
-        InvalidTxId, InvalidQuery, NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey,
-        SignedByCaller, PayloadFixed, FeeTooLowToReplace, FeeCap, WouldRevert, InsufficientFunds,
-        GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, InvalidTransaction, WrongChain, UnknownSubmitter, NotOwner,
-        Draining, Busy,
-        Unavailable, StoreUnavailable;
+    ActionProblems: UnreadableBody, InvalidField, InvalidPath, InvalidTxId, InvalidQuery,
+        NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey, SignedByCaller, FeeCap,
+        Busy;
+    ReplaceProblems: UnreadableBody, InvalidField, MissingField, InvalidAddress, InvalidNumber,
+        InvalidHex, InvalidFees, InvalidPath, InvalidTxId, InvalidQuery, NotFound,
+        TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey, SignedByCaller, PayloadFixed,
+        FeeTooLowToReplace, FeeCap, WouldRevert, InsufficientFunds, GasTooLow,
+        GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, InvalidTransaction, Busy;
 }
 
-type Answer = Result<(StatusCode, axum::Json<ActionAnswer>), Problem>;
+type ActionResult = Result<(StatusCode, axum::Json<ActionAnswer>), Problem>;
 
-/// Cancel a transaction
-///
-/// Without a nonce it ends at once. Later a transfer to self is sent in its slot, and whichever of
-/// the two is mined decides: read the outcome. Safe to repeat. It has to be dearer than what it
-/// cancels: where that is above the create's `maxFeePerGas` it is refused (`fee_cap`), unless
-/// `cancel.may_exceed_cap` is set.
-#[utoipa::path(
-    post,
-    path = "/api/v1/tx/{txId}/cancel",
-    operation_id = "cancelTx",
-    tag = "actions",
-    params(ActionParams),
-    request_body(content = Option<Reason>, description = "May be left out.", examples(
-        ("why" = (summary = "With a reason", value = json!({"reason": "order withdrawn"})))
-    )),
-    responses(
-        (status = 202, description = "A cancellation is on its way.", body = ActionAnswer),
-        (status = 200, description = "It ended without a nonce, is being cancelled, or is \
-            cancelled already.", body = ActionAnswer),
-        ActionProblems
-    )
-)]
-pub(crate) async fn cancel(call: TxCall<Reason>) -> Answer {
-    act(&call.api, call.tx_id, Action::Cancel, call.body.reason).await
+/// Declares the actions whose body is a reason at most: path, name in the document, action, and the
+/// meaning of 202 and of 200.
+macro_rules! actions {
+    ($($(#[doc = $about:literal])+
+        $name:ident: $path:literal, $id:literal, $action:expr, $accepted:literal, $done:literal;)+) => {$(
+        $(#[doc = $about])+
+        #[utoipa::path(
+            post,
+            path = $path,
+            operation_id = $id,
+            tag = "actions",
+            params(ActionParams),
+            request_body(content = Option<Reason>, description = "May be left out.", examples(
+                ("why" = (summary = "With a reason", value = json!({"reason": "order withdrawn"})))
+            )),
+            responses(
+                (status = 202, description = $accepted, body = ActionAnswer),
+                (status = 200, description = $done, body = ActionAnswer),
+                ActionProblems
+            )
+        )]
+        pub(crate) async fn $name(call: TxCall<Reason>) -> ActionResult {
+            act(&call.api, call.tx_id, $action, call.body.reason).await
+        }
+    )+};
 }
 
-/// Offer more for a transaction
-///
-/// A further attempt in the same slot, at a price that replaces the one before and that the market
-/// asks now: of the call, or of what closes its slot. Never above a cap.
-#[utoipa::path(
-    post,
-    path = "/api/v1/tx/{txId}/speed-up",
-    operation_id = "speedUpTx",
-    tag = "actions",
-    params(ActionParams),
-    request_body(content = Option<Reason>, description = "May be left out."),
-    responses(
-        (status = 202, description = "A dearer attempt is on its way.", body = ActionAnswer),
-        (status = 200, description = "It is under way already.", body = ActionAnswer),
-        ActionProblems
-    )
-)]
-pub(crate) async fn speed_up(call: TxCall<Reason>) -> Answer {
-    act(&call.api, call.tx_id, Action::SpeedUp, call.body.reason).await
-}
-
-/// Send a transaction again now
-///
-/// The newest bytes, as they are: same nonce, same price, same hash.
-#[utoipa::path(
-    post,
-    path = "/api/v1/tx/{txId}/resubmit",
-    operation_id = "resubmitTx",
-    tag = "actions",
-    params(ActionParams),
-    request_body(content = Option<Reason>, description = "May be left out."),
-    responses(
-        (status = 202, description = "The bytes are on their way again.", body = ActionAnswer),
-        (status = 200, description = "It is under way already.", body = ActionAnswer),
-        ActionProblems
-    )
-)]
-pub(crate) async fn resubmit(call: TxCall<Reason>) -> Answer {
-    act(&call.api, call.tx_id, Action::Resubmit, call.body.reason).await
+actions! {
+    /// Cancel a transaction
+    ///
+    /// Without a nonce it ends at once. Later a transfer to self is sent in its slot, and whichever of
+    /// the two is mined decides: read the outcome. Safe to repeat. The cancellation costs more than what
+    /// it cancels: where that is above the create's `maxFeePerGas` it is refused (`fee_cap`), unless
+    /// `cancel.may_exceed_cap` is set.
+    cancel: "/api/v1/tx/{txId}/cancel", "cancelTx", Action::Cancel,
+        "A cancellation is on its way.",
+        "It ended without a nonce, is being cancelled, or is cancelled already.";
+    /// Offer more for a transaction
+    ///
+    /// A further attempt in the same slot, at a price that replaces the one before and that the market
+    /// asks now: of the call, or of what closes its slot. Never above a cap.
+    speed_up: "/api/v1/tx/{txId}/speed-up", "speedUpTx", Action::SpeedUp,
+        "A dearer attempt is on its way.", "It is under way already.";
+    /// Send a transaction again now
+    ///
+    /// The newest bytes, as they are: same nonce, same price, same hash.
+    resubmit: "/api/v1/tx/{txId}/resubmit", "resubmitTx", Action::Resubmit,
+        "The bytes are on their way again.", "It is under way already.";
+    /// Ask the stuck policy about a transaction now
+    ///
+    /// What it decides is carried out and stands in the audit trail.
+    resolve: "/api/v1/tx/{txId}/resolve", "resolveTx", Action::AskPolicy,
+        "The policy is being asked, or what it decided is on its way.", "It ended without a nonce.";
 }
 
 /// Replace a transaction
@@ -129,7 +114,7 @@ pub(crate) async fn resubmit(call: TxCall<Reason>) -> Answer {
         ReplaceProblems
     )
 )]
-pub(crate) async fn replace(call: TxCall<Replacement>) -> Answer {
+pub(crate) async fn replace(call: TxCall<Replacement>) -> ActionResult {
     let TxCall { api, tx_id, body } = call;
     let Replacement { max_fee_per_gas, max_priority_fee_per_gas, payload, reason } = body;
     let max_fee = max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
@@ -148,31 +133,10 @@ pub(crate) async fn replace(call: TxCall<Replacement>) -> Answer {
     act(&api, tx_id, Action::Replace(replacement), reason).await
 }
 
-/// Ask the stuck policy about a transaction now
-///
-/// What it decides is carried out and stands in the audit trail.
-#[utoipa::path(
-    post,
-    path = "/api/v1/tx/{txId}/resolve",
-    operation_id = "resolveTx",
-    tag = "actions",
-    params(ActionParams),
-    request_body(content = Option<Reason>, description = "May be left out."),
-    responses(
-        (status = 202, description = "The policy is being asked, or what it decided is on its way.",
-            body = ActionAnswer),
-        (status = 200, description = "It ended without a nonce.", body = ActionAnswer),
-        ActionProblems
-    )
-)]
-pub(crate) async fn resolve(call: TxCall<Reason>) -> Answer {
-    act(&call.api, call.tx_id, Action::AskPolicy, call.body.reason).await
-}
-
-async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> Answer {
+async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> ActionResult {
     let reason = optional_reason(reason)?;
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
-    let acted = api.engine.act(tx_id, action, reason).await;
+    let acted = api.engine.operator().act(tx_id, action, reason).await;
     let record =
         api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
     let (status, outcome) = match acted {
@@ -183,7 +147,7 @@ async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> 
         Ok(Acted::UnderWay) => (StatusCode::OK, ActionOutcome::UnderWay),
         // Who cancels twice got what was wanted.
         Err(ActError::Forbidden(Forbidden::Final))
-            if cancels && record.seen.state == TxState::Failed(Failed::Cancelled) =>
+            if cancels && record.row.state == TxState::Failed(Failed::Cancelled) =>
         {
             (StatusCode::OK, ActionOutcome::Done)
         }

@@ -45,8 +45,7 @@ async fn a_reason_has_a_limit_and_a_body_has_no_surprises() {
             let long = body["maxFeePerGas"] == 1;
             // What a replacement may hold is a surprise elsewhere.
             let code = if long && word == "replace" { "invalid_field" } else { code };
-            let answer = site.post(&path, body.to_string()).await;
-            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{word}");
+            site.post(&path, body.to_string()).await.refused(422, code);
         }
         assert_eq!(site.post(&path, "{").await.code(), "invalid_json", "{word}");
     }
@@ -94,7 +93,7 @@ async fn a_chain_that_can_t_be_asked_is_no_reason_to_guess() {
     site.chain.fail(Query::AccountsFeesAndCalls, true);
     let path = format!("/api/v1/submitters/{SENDER}/reconcile");
     let answer = site.post(&path, "").await;
-    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+    answer.refused(503, "unavailable");
     assert!(answer.headers.contains_key("retry-after"), "{answer:?}");
 }
 
@@ -114,7 +113,7 @@ async fn to_pause_and_to_resume_take_a_reason() {
             (json!({ "reason": "a", "force": true }).to_string(), "invalid_body"),
         ] {
             let answer = site.post(&path, body.clone()).await;
-            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{body}");
+            answer.refused(422, code);
         }
     }
     let reason = json!({ "reason": "because" }).to_string();

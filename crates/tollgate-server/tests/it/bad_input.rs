@@ -120,36 +120,26 @@ fn bad_bodies() -> Vec<(String, &'static str)> {
     ]
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_bad_body_gets_its_code_and_leaves_nothing() {
-    let site = Site::new().await;
-    for (body, code) in bad_bodies() {
-        for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
-            let answer = site.post(path, body.clone()).await;
-            let short: String = body.chars().take(200).collect();
-            assert!(answer.status.is_client_error(), "{short}: {answer:?}");
-            assert_eq!(answer.code(), code, "{short}: {}", answer.text);
-        }
-    }
-    let not_utf8 = site.post("/api/v1/tx", vec![b'{', b'"', 0xff, b'"']).await;
-    assert_eq!(not_utf8.code(), "invalid_json");
-    site.assert_untouched().await;
-}
-
 /// Words of the libraries that read bodies, which mean nothing to callers.
 const RUST_WORDS: [&str; 8] =
     ["untagged", "variant", "struct", "invalid type", "u64", "sequence", "map", "column"];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refusal_names_the_field_and_the_page_and_no_rust_type() {
+async fn every_bad_body_gets_its_code_with_the_field_and_leaves_nothing() {
     let site = Site::new().await;
     for (body, code) in bad_bodies() {
-        let answer = site.post("/api/v1/tx", body.clone()).await;
+        let short: String = body.chars().take(200).collect();
+        let simulated = site.post("/api/v1/tx?simulate=true", body.clone()).await;
+        let answer = site.post("/api/v1/tx", body).await;
+        for answer in [&simulated, &answer] {
+            assert!(answer.status.is_client_error(), "{short}: {answer:?}");
+            assert_eq!(answer.code(), code, "{short}: {}", answer.text);
+        }
         let problem = answer.json();
         assert_eq!(problem["type"], format!("/docs/errors/{code}"));
         let page = site.get(problem["type"].as_str().unwrap()).await;
         assert!(page.text.starts_with(&format!("# {code}")), "{page:?}");
-        assert_eq!(problem["traceId"], answer.headers["x-request-id"].to_str().unwrap());
+        assert_eq!(problem["traceId"].as_str(), answer.header("x-request-id"));
         let detail = problem["detail"].as_str().unwrap();
         if code == "invalid_json" || detail.starts_with("the body is") {
             continue;
@@ -158,6 +148,9 @@ async fn refusal_names_the_field_and_the_page_and_no_rust_type() {
         let field = problem["field"].as_str().unwrap_or_else(|| panic!("{problem}"));
         assert!(detail.contains(field), "{field}: {detail}");
     }
+    let not_utf8 = site.post("/api/v1/tx", vec![b'{', b'"', 0xff, b'"']).await;
+    assert_eq!(not_utf8.code(), "invalid_json");
+    site.assert_untouched().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -266,8 +259,7 @@ async fn a_bad_idempotency_key_is_a_bad_request_id() {
         let key = HeaderValue::from_bytes(key).unwrap();
         let request = Request::post("/api/v1/tx").header("content-type", "application/json");
         let request = request.header("idempotency-key", key);
-        let answer = site.call(request.body(Body::from(body)).unwrap()).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{answer:?}");
+        site.call(request.body(Body::from(body)).unwrap()).await.refused(422, code);
     }
     site.assert_untouched().await;
 }
@@ -291,8 +283,7 @@ async fn compressed_body_is_refused_and_identity_is_not() {
         assert_eq!(answer.json()["field"], "Content-Encoding");
     }
     site.assert_untouched().await;
-    let plain = site.post_with("/api/v1/tx", &[("content-encoding", "Identity")], &body).await;
-    assert_eq!(plain.status.as_u16(), 202, "{plain:?}");
+    site.post_with("/api/v1/tx", &[("content-encoding", "Identity")], &body).await.with(202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -357,7 +348,7 @@ async fn every_bad_query_gets_its_code() {
         ("/api/v1/tx/%ff", "invalid_path"),
         ("/api/v1/tx/%ff/history", "invalid_path"),
         ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe?view=god", "invalid_query"),
-        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=-1", "invalid_number"),
+        ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=-1", "invalid_cursor"),
         ("/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history", "not_found"),
         ("/api/v1/tx/by-request?requestId=a", "missing_field"),
         (
@@ -373,7 +364,8 @@ async fn every_bad_query_gets_its_code() {
             "/api/v1/tx/by-request?submitter=0x0101010101010101010101010101010101010101",
             "missing_field",
         ),
-        ("/api/v1/tx/completions?after=-1", "invalid_number"),
+        ("/api/v1/tx/completions?after=-1", "invalid_cursor"),
+        ("/api/v1/tx/completions?after=x", "invalid_cursor"),
         ("/api/v1/tx/completions?after=18446744073709551615", "invalid_cursor"),
         ("/api/v1/tx/completions?wait=61s", "invalid_duration"),
         ("/api/v1/tx/completions?wait=soon", "invalid_duration"),
@@ -382,7 +374,19 @@ async fn every_bad_query_gets_its_code() {
         ("/api/v1/submitters/%ff", "invalid_path"),
         ("/api/v1/submitters/0xF39Fd6e51aad88F6F4ce6aB8827279cffFb92266", "invalid_address"),
         ("/docs/errors/%ff", "invalid_path"),
-        ("/api/v1/submitters?cursor=zz", "invalid_address"),
+        ("/api/v1/submitters?cursor=zz", "invalid_cursor"),
+        (
+            "/api/v1/tx/0198c0de-7a11-7000-8000-00000000cafe/history?after=4294967296",
+            "invalid_cursor",
+        ),
+        (
+            "/api/v1/submitters/0x0101010101010101010101010101010101010101/nonces?cursor=-1",
+            "invalid_cursor",
+        ),
+        (
+            "/api/v1/submitters/0x0101010101010101010101010101010101010101/history?after=last",
+            "invalid_cursor",
+        ),
     ] {
         let answer = site.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {answer:?}");

@@ -37,12 +37,7 @@ async fn create_of_a_foreign_page_is_refused_and_leaves_nothing() {
             for (name, value) in &headers {
                 request = request.header(*name, *value);
             }
-            let answer = site.call(request.body(Body::from(create())).unwrap()).await;
-            assert_eq!(
-                (answer.status.as_u16(), answer.code().as_str()),
-                (status, code),
-                "{headers:?}"
-            );
+            site.call(request.body(Body::from(create())).unwrap()).await.refused(status, code);
         }
     }
     site.assert_untouched().await;
@@ -53,8 +48,7 @@ async fn action_without_a_body_is_refused_to_a_foreign_page_only() {
     let site = Site::new().await;
     let path = format!("/api/v1/submitters/{SENDER}/reconcile");
     let bare = || Request::post(&path).header("host", "localhost:8550");
-    let fine = site.call(bare().body(Body::empty()).unwrap()).await;
-    assert_eq!(fine.status.as_u16(), 200, "{fine:?}");
+    site.call(bare().body(Body::empty()).unwrap()).await.with(200);
     let fetched = bare().header("origin", "https://evil.example").body(Body::empty()).unwrap();
     assert_eq!(site.call(fetched).await.code(), "cross_origin");
     let form = bare().header("content-type", "application/x-www-form-urlencoded");

@@ -1,4 +1,4 @@
-//! What callers do, and what they get.
+//! Calls of callers, and their answers.
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -69,8 +69,7 @@ async fn the_same_request_again_is_the_same_transaction_and_another_payload_is_r
         assert_eq!(keyed.status, StatusCode::OK, "the header is the request id: {keyed:?}");
     }
     let two = [("idempotency-key", "order"), ("idempotency-key", "order")];
-    let refused = site.post_with("/api/v1/tx", &two, &body).await;
-    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "invalid_request_id"));
+    site.post_with("/api/v1/tx", &two, &body).await.refused(422, "invalid_request_id");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate_chaos::{Options, run};
 
-/// Which plan; another one with `TOLLGATE_CHAOS_SEED`.
+/// The seed of the plan; `TOLLGATE_CHAOS_SEED` gives another one.
 const SEED: u64 = 1;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,21 +1,13 @@
 //! The client commands: the real binary against `tollgate dev`.
 
-use std::process::{Output, Stdio};
+use std::process::Stdio;
 
 use serde_json::{Value, json};
 use tollgate_devchain::dev_accounts;
 use tollgate_testkit::{rpc, wait};
 
 use crate::dev::Dev;
-use crate::program::{Program, command};
-
-/// What a command printed, and how it ended.
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
+use crate::program::{Program, Ran, command};
 
 impl Ran {
     /// The value beside a name.
@@ -33,7 +25,7 @@ impl Ran {
 impl Dev {
     /// Runs a command against this node.
     fn run(&self, args: &[&str]) -> Ran {
-        run(command().args(args).env("TOLLGATE_URL", &self.url).output().unwrap())
+        Ran::of(command().args(args).env("TOLLGATE_URL", &self.url))
     }
 
     /// The same, which must end well.
@@ -63,11 +55,6 @@ impl Dev {
         .await;
         tx_id
     }
-}
-
-fn run(output: Output) -> Ran {
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
 }
 
 fn account(number: usize) -> String {

@@ -141,6 +141,59 @@ async fn body_that_says_to_be_too_large_is_refused_before_it_arrives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn request_that_can_not_be_parsed_is_answered_with_a_problem() {
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT };
+    let served = Served::new(limits).await;
+    let long = format!("GET /livez HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(500_000));
+    let path = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(70_000));
+    let many = format!("GET /livez HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(150));
+    let lengths = "POST /api/v1/tx HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n";
+    for (request, status, code) in [
+        ("nonsense\r\n\r\n", 400, "invalid_request"),
+        ("GET / HTTP/9.9\r\n\r\n", 400, "invalid_request"),
+        (lengths, 400, "invalid_request"),
+        (&long, 431, "head_too_large"),
+        (&path, 431, "head_too_large"),
+        (&many, 431, "head_too_large"),
+    ] {
+        let mut stream = served.connect().await;
+        // The node may close the connection before it has read everything.
+        let _ = stream.write_all(request.as_bytes()).await;
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer).await;
+        let answer = String::from_utf8(answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{head}");
+        assert!(head.contains("content-type: application/problem+json"), "{head}");
+        let problem: serde_json::Value = serde_json::from_str(body).unwrap();
+        assert_eq!((&problem["code"], &problem["status"]), (&code.into(), &status.into()));
+        assert!(head.contains(&format!("x-request-id: {}", problem["traceId"].as_str().unwrap())));
+    }
+}
+
+/// RFC 9112, 6.1: the chunks count, and the connection is closed, so that nothing behind them is taken for
+/// a request. The HTTP library leaves no way to refuse it.
+#[tokio::test(flavor = "multi_thread")]
+async fn connection_with_both_a_length_and_chunks_is_closed_after_one_answer() {
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG };
+    let served = Served::new(limits).await;
+    for lengths in [
+        "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+    ] {
+        let mut stream = served.connect().await;
+        let head =
+            "POST /api/v1/tx HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+        let next = "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        let request = format!("{head}{lengths}\r\n2\r\n{{}}\r\n0\r\n\r\n{next}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let answer = rest_of(stream).await;
+        assert!(answer.starts_with("HTTP/1.1 422") && answer.contains("missing_field"), "{answer}");
+        assert!(answer.contains("connection: close") && !answer.contains("alive"), "{answer}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn stop_closes_idle_connections_and_answers_requests_that_have_begun() {
     let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG };
     let served = Served::new(limits).await;

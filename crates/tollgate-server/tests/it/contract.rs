@@ -1,4 +1,4 @@
-//! What is sent is what the OpenAPI document says: every answer that a test gets is held against it.
+//! Checks every answer that a test gets against the OpenAPI document.
 
 use std::sync::LazyLock;
 
@@ -70,7 +70,7 @@ pub(crate) fn parameter(operation: &'static Value, name: &str) -> Option<&'stati
     parameters.iter().find(|parameter| parameter["name"] == name && parameter["in"] == "query")
 }
 
-/// Whether a path is one of a route; what a route leaves open is never one of its siblings' words.
+/// A path is one of a route; a parameter is never one of its siblings' words.
 fn matches(route: &str, path: &str) -> bool {
     let (route, path): (Vec<_>, Vec<_>) = (route.split('/').collect(), path.split('/').collect());
     let exact = |path: &str| DOCUMENT["paths"].get(path).is_some();

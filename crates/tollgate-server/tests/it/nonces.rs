@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tollgate_engine::ReservationLimits;
+use tollgate_testkit::wait;
 
 use crate::site::{Answer, SENDER, Site, TARGET};
 
@@ -24,9 +25,7 @@ fn path(rest: &str) -> String {
 }
 
 async fn reserve(site: &Site) -> Value {
-    let answer = site.post(&path(""), "").await;
-    assert_eq!(answer.status.as_u16(), 201, "{answer:?}");
-    answer.json()
+    site.post(&path(""), "").await.with(201)
 }
 
 async fn used(site: &Site, of: &Value, hash: &str) -> Answer {
@@ -46,14 +45,11 @@ async fn a_nonce_is_reserved_used_and_said_again() {
     assert_eq!((&mine["nonce"], &mine["state"]), (&json!(0), &json!("RESERVED")));
     assert!(mine["deadline"].as_str().unwrap().ends_with('Z'), "{mine}");
     for _ in 0..2 {
-        let answer = used(&site, &mine, HASH).await;
-        assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
-        let spent = answer.json();
+        let spent = used(&site, &mine, HASH).await.with(200);
         assert_eq!((&spent["state"], &spent["txHash"]), (&json!("USED"), &json!(HASH)));
         assert_eq!(spent["ownerToken"], Value::Null, "the token is told once");
     }
-    let other = used(&site, &mine, OTHER).await;
-    assert_eq!((other.status.as_u16(), other.code()), (409, "stale_owner_token".to_owned()));
+    used(&site, &mine, OTHER).await.refused(409, "stale_owner_token");
     assert_eq!(reserve(&site).await["nonce"], 1);
 }
 
@@ -61,9 +57,7 @@ async fn a_nonce_is_reserved_used_and_said_again() {
 async fn a_nonce_that_was_given_back_goes_out_again_and_the_old_token_is_stale() {
     let site = open().await;
     let (first, second) = (reserve(&site).await, reserve(&site).await);
-    let back = give_back(&site, &first).await;
-    assert_eq!(back.status.as_u16(), 200, "{back:?}");
-    let back = back.json();
+    let back = give_back(&site, &first).await.with(200);
     assert_eq!((&back["state"], &back["reason"]), (&json!("RECYCLABLE"), &json!("not needed")));
     let listed = site.get(&path("")).await;
     assert!(!listed.text.contains(second["ownerToken"].as_str().unwrap()), "no tokens: {listed:?}");
@@ -82,7 +76,7 @@ async fn a_nonce_that_was_given_back_goes_out_again_and_the_old_token_is_stale()
     assert_eq!(again["nonce"], 0, "the lowest first");
     assert_ne!(again["ownerToken"], first["ownerToken"]);
     for late in [used(&site, &first, HASH).await, give_back(&site, &first).await] {
-        assert_eq!((late.status.as_u16(), late.code()), (409, "stale_owner_token".to_owned()));
+        late.refused(409, "stale_owner_token");
     }
 }
 
@@ -93,15 +87,14 @@ async fn reservation_beyond_the_limit_is_refused_with_retry_after() {
         reserve(&site).await;
     }
     let refused = site.post(&path(""), "").await;
-    assert_eq!((refused.status.as_u16(), refused.code()), (429, "too_many_reservations".into()));
+    refused.refused(429, "too_many_reservations");
     assert!(refused.headers.contains_key("retry-after"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reservation_where_disabled_is_refused_and_uses_no_nonce() {
     let site = Site::new().await;
-    let refused = site.post(&path(""), "{}").await;
-    assert_eq!((refused.status.as_u16(), refused.code()), (409, "reservations_disabled".into()));
+    site.post(&path(""), "{}").await.refused(409, "reservations_disabled");
     site.assert_untouched().await;
     assert_eq!(site.get(&path("")).await.json(), json!({ "items": [], "next": null }));
 }
@@ -143,8 +136,7 @@ async fn the_audit_trail_of_a_submitter_is_read_in_pages() {
     let of = format!("/api/v1/submitters/{SENDER}");
     for (action, why) in [("pause", "one"), ("resume", "two"), ("pause", "three")] {
         let body = json!({ "reason": why }).to_string();
-        let answer = site.post(&format!("{of}/{action}"), body).await;
-        assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
+        site.post(&format!("{of}/{action}"), body).await.with(200);
     }
     let first = site.get(&format!("{of}/history?limit=2")).await.json();
     let events: Vec<_> = first["items"].as_array().unwrap().iter().collect();
@@ -163,14 +155,31 @@ async fn returned_nonce_below_an_open_transaction_is_a_hole_and_callers_nonces_a
     reserve(&site).await;
     used(&site, &spent, HASH).await;
     let create = json!({ "submitter": SENDER, "payload": { "to": TARGET } });
-    let taken = site.post("/api/v1/tx", create.to_string()).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    site.post("/api/v1/tx", create.to_string()).await.with(202);
     give_back(&site, &back).await;
     let shown = site.get(&format!("/api/v1/submitters/{SENDER}")).await.json();
     assert_eq!((&shown["nextNonce"], &shown["holes"]), (&json!(4), &json!([1])));
     assert_eq!(shown["holeCount"], 1);
     let compared = site.post(&format!("/api/v1/submitters/{SENDER}/reconcile"), "{}").await.json();
     assert_eq!(compared["steps"], json!(["hole 1 to 1"]), "{compared}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn placeholder_of_a_fill_is_in_the_feed_without_a_request_id_and_known_by_its_metadata() {
+    let site = open().await;
+    let back = reserve(&site).await;
+    give_back(&site, &back).await;
+    let fill = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
+    site.post(&format!("/api/v1/submitters/{SENDER}/fill"), fill.to_string()).await.with(200);
+    let items = wait::until("the placeholder to be final", || async {
+        site.chain.mine();
+        let feed = site.get("/api/v1/tx/completions?after=0").await.json();
+        feed["items"].as_array().filter(|items| !items.is_empty()).cloned()
+    })
+    .await;
+    assert_eq!((items.len(), &items[0]["requestId"]), (1, &Value::Null), "{items:?}");
+    let tx = site.get(&format!("/api/v1/tx/{}", items[0]["txId"].as_str().unwrap())).await.json();
+    assert_eq!(tx["metadata"], json!({ "placeholder": 0 }));
 }
 
 #[tokio::test(flavor = "multi_thread")]

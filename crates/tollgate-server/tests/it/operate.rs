@@ -9,9 +9,7 @@ use crate::dev_site::{DevSite, sender};
 async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
     let site = DevSite::new().await;
     let under_way = site.pending(json!({})).await;
-    let paused = site.operate("pause", json!({ "reason": "key rotation" })).await;
-    assert_eq!(paused.status.as_u16(), 200, "{paused:?}");
-    let shown = paused.json();
+    let shown = site.operate("pause", json!({ "reason": "key rotation" })).await.with(200);
     assert_eq!((&shown["was"], &shown["status"]), (&json!("ACTIVE"), &json!("PAUSED")));
     assert_eq!(shown["statusReason"], "key rotation");
     let again = site.operate("pause", json!({ "reason": "still" })).await.json();
@@ -22,9 +20,7 @@ async fn a_paused_submitter_takes_work_and_opens_no_slot_until_it_is_resumed() {
     assert_eq!(site.finish(&under_way).await["state"], "CONFIRMED", "what has a slot goes on");
     assert_eq!(site.seen(&held).await["nonce"], json!(null));
 
-    let resumed = site.operate("resume", json!({ "reason": "rotated" })).await;
-    assert_eq!(resumed.status.as_u16(), 200, "{resumed:?}");
-    let shown = resumed.json();
+    let shown = site.operate("resume", json!({ "reason": "rotated" })).await.with(200);
     assert_eq!((&shown["was"], &shown["status"]), (&json!("PAUSED"), &json!("ACTIVE")));
     assert_eq!(shown["statusReason"], "rotated");
     let done = site.finish(&held).await;
@@ -42,11 +38,7 @@ async fn a_node_that_does_not_own_the_submitter_does_nothing_and_says_so() {
         (pause, json!({ "reason": "from next door" })),
     ] {
         let answer = other.post(&path, body.to_string()).await;
-        assert_eq!(
-            (answer.status.as_u16(), answer.code().as_str()),
-            (409, "not_owner"),
-            "{answer:?}"
-        );
+        answer.refused(409, "not_owner");
         assert!(answer.headers.contains_key("retry-after"), "{path}");
     }
     let done = site.finish(&tx_id).await;
@@ -70,9 +62,7 @@ async fn a_comparison_that_finds_nothing_says_so() {
     let tx_id = site.create(json!({})).await;
     site.finish(&tx_id).await;
     let open = site.pending(json!({})).await;
-    let answer = site.operate("reconcile", json!({})).await;
-    assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
-    let found = answer.json();
+    let found = site.operate("reconcile", json!({})).await.with(200);
     assert_eq!((&found["chainNonce"], &found["pendingNonce"]), (&json!(1), &json!(2)));
     assert_eq!((&found["nextNonce"], &found["steps"]), (&json!(2), &json!([])));
     site.finish(&open).await;
@@ -87,9 +77,11 @@ async fn a_comparison_moves_the_cursor_past_what_outsiders_used() {
         site.chain_says("devchain_foreignTx", json!([sender()])).await;
     }
     let found = wait::until("the chain's count to be seen", || async {
-        let answer = site.operate("reconcile", json!({ "reason": "a stranger has the key" })).await;
-        assert_eq!(answer.status.as_u16(), 200, "{answer:?}");
-        Some(answer.json()).filter(|found| found["nextNonce"] == 3)
+        let answer = site
+            .operate("reconcile", json!({ "reason": "a stranger has the key" }))
+            .await
+            .with(200);
+        Some(answer).filter(|found| found["nextNonce"] == 3)
     })
     .await;
     assert_eq!(found["chainNonce"], 3, "{found}");
@@ -110,13 +102,10 @@ async fn mode_change_is_refused_while_work_is_open_and_shown_once_it_is_done() {
         (json!({ "mode": "strict" }), "missing_field"),
         (json!({ "mode": "STRICT", "reason": "bridge" }), "invalid_body"),
     ] {
-        let refused = site.operate("mode", body).await;
-        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, code));
+        site.operate("mode", body).await.refused(422, code);
     }
     assert_eq!(site.finish(&under_way).await["state"], "CONFIRMED");
-    let changed = site.operate("mode", strict).await;
-    assert_eq!(changed.status.as_u16(), 200, "{changed:?}");
-    let shown = changed.json();
+    let shown = site.operate("mode", strict).await.with(200);
     assert_eq!((&shown["mode"], &shown["wasMode"]), (&json!("strict"), &json!("pipelined")));
     let trail = site.get(&format!("/api/v1/submitters/{}/history", sender())).await.json();
     let last = trail["items"].as_array().unwrap().last().unwrap().clone();
@@ -147,7 +136,7 @@ async fn nonces_are_filled_below_the_cursor_only_and_the_cursor_moves_forward_on
         ("advance", json!({ "nextNonce": 5 }), "missing_field"),
     ] {
         let refused = site.operate(word, body).await;
-        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, code), "{refused:?}");
+        refused.refused(422, code);
     }
     for (word, body) in [
         ("fill", json!({ "first": 0, "last": 1, "with": "next", "reason": "drill" })),
@@ -159,9 +148,7 @@ async fn nonces_are_filled_below_the_cursor_only_and_the_cursor_moves_forward_on
         assert_eq!(told, (409, "nonces_refused".to_owned()), "{refused:?}");
     }
     let body = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
-    let filled = site.operate("fill", body).await;
-    assert_eq!(filled.status.as_u16(), 200, "{filled:?}");
-    let told = filled.json();
+    let told = site.operate("fill", body).await.with(200);
     assert_eq!((&told["handedBack"], &told["counted"]), (&json!(0), &json!(1)), "{told}");
     assert_eq!(
         (&told["taken"], &told["free"], &told["nextNonce"]),

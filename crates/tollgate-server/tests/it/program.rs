@@ -12,6 +12,23 @@ pub(crate) fn command() -> Command {
     tollgate_testkit::program::command(env!("CARGO_BIN_EXE_tollgate"))
 }
 
+/// The output of a command, and its end.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    /// Runs a command to its end.
+    pub(crate) fn of(command: &mut Command) -> Self {
+        let output = command.output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
 /// An answer of an API, if there is one.
 pub(crate) async fn http_get(port: u16, path: &str) -> Option<String> {
     http(port, &format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"))
@@ -27,7 +44,7 @@ pub(crate) async fn http_post(port: u16, path: &str, body: &str) -> Option<Strin
     http(port, &format!("{head}{body}"))
 }
 
-/// What is answered to these bytes, if anything is.
+/// The answer to these bytes, if there is one.
 pub(crate) fn http(port: u16, request: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     // An address is taken before the node is ready: don't wait for it in the queue.

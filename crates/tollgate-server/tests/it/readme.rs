@@ -14,9 +14,9 @@ use crate::program::{Program, command, free_port};
 const ANYTHING: &str = "…";
 /// Between the outputs of two examples.
 const SEPARATOR: char = '\u{1e}';
-/// Where the pages say that the node is.
+/// The node's address in the pages.
 const HOST: &str = "localhost:8550";
-/// What makes a block an example that is run.
+/// A block that contains one of these is an example that is run.
 const RUN: [&str; 4] = ["curl ", "tollgate tx ", "tollgate submitter ", "tollgate completions"];
 /// A node that has not come up by then does not.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -133,7 +133,7 @@ fn json_fits(shown: &str, printed: &str) -> bool {
     shown.len() == printed.len() && shown.iter().zip(&printed).all(|(s, p)| value_fits(s, p))
 }
 
-/// What is shown of an object may be a part of it.
+/// A shown object may be a part of the printed one.
 fn value_fits(shown: &Value, printed: &Value) -> bool {
     match (shown, printed) {
         (Value::String(text), _) if text == ANYTHING => !printed.is_null(),

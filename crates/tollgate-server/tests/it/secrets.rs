@@ -8,7 +8,7 @@ use std::time::Duration;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, command, free_port, http_get};
+use crate::program::{Program, Ran, command, free_port, http_get};
 
 fn key() -> String {
     dev_accounts()[7].private_key.to_string()
@@ -16,9 +16,8 @@ fn key() -> String {
 
 /// Runs a command that must end by itself, and returns all that it said.
 fn said(command: &mut Command) -> String {
-    let output = command.stdin(Stdio::null()).output().unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    String::from_utf8(text).unwrap()
+    let ran = Ran::of(command.stdin(Stdio::null()));
+    ran.out + &ran.err
 }
 
 #[test]
@@ -55,6 +54,16 @@ fn private_key_in_a_wrong_place_is_not_repeated() {
         }
         let json = said(command().args(check).arg("--json").args(flags));
         assert!(!json.contains(&bare[..20]), "{flags:?}: {json}");
+    }
+    let groups: Vec<&str> = (0..16).map(|n| &bare[n * 4..][..4]).collect();
+    let base64 = "rAl0vsOaF+NrpKa00jj/lEustHjL7V78rnhNe/Ty/4A=";
+    for (key, part) in
+        [(groups.join(" "), groups[5..7].join(" ")), (base64.into(), "jj/lEustH".into())]
+    {
+        for flag in ["--private-key-file", "--listen", "--finality", "--config", "--keystore"] {
+            let text = said(command().args(serve).args([flag, &key]));
+            assert!(!text.is_empty() && !text.contains(&part), "{flag}: {text}");
+        }
     }
     for variable in [
         "TOLLGATE_PRIVATE_KEY_FILE",

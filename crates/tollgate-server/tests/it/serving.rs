@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, http, http_get};
+use crate::program::{http, http_get};
 use crate::start::{Ground, chain};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -25,16 +25,14 @@ async fn no_auth_on_a_network_address_needs_a_second_flag() {
     }
     let listen = format!("0.0.0.0:{}", ground.port);
     let other = ["--listen", listen.as_str(), "--allow-unauthenticated-network"];
-    let program = Program::start(&mut ground.serve(&chain.url(), &other));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(&mut ground.serve(&chain.url(), &other)).await;
     drop(program);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn long_poll_is_answered_empty_when_the_node_is_told_to_stop() {
     let (ground, chain) = (Ground::new(), chain().await);
-    let program = Program::start(&mut ground.serve(&chain.url(), &[]));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(&mut ground.serve(&chain.url(), &[])).await;
     let mut poll = TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap();
     let request = "GET /api/v1/tx/completions?after=0&wait=60s HTTP/1.1\r\nhost: localhost\r\n\r\n";
     poll.write_all(request.as_bytes()).await.unwrap();
@@ -49,8 +47,7 @@ async fn long_poll_is_answered_empty_when_the_node_is_told_to_stop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_without_a_file_for_it_is_logged_and_accepted_later() {
     let (ground, chain) = (Ground::new(), chain().await);
-    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "warn"));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(ground.serve(&chain.url(), &[]).env("RUST_LOG", "warn")).await;
     let node = Pid::from_raw(i32::try_from(program.id()).unwrap());
     // Whatever the node has open stays open, and it gets nothing more.
     let few = Rlimit { current: Some(3), maximum: getrlimit(Resource::Nofile).maximum };
@@ -79,8 +76,7 @@ fn with_file_limit(serve: &Command, limit: &str) -> Command {
 async fn soft_limit_on_open_files_is_raised_and_idle_connections_leave_health_alive() {
     let (ground, chain) = (Ground::new(), chain().await);
     let serve = ground.serve(&chain.url(), &[]);
-    let program = Program::start(&mut with_file_limit(&serve, "-Sn 100"));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(&mut with_file_limit(&serve, "-Sn 100")).await;
     let mut idle = Vec::new();
     for _ in 0..150 {
         idle.push(TcpStream::connect(("127.0.0.1", ground.port)).await.unwrap());
@@ -100,8 +96,7 @@ async fn low_file_limit_lowers_the_connections_and_health_is_told_when_they_are_
     let (ground, chain) = (Ground::new(), chain().await);
     let mut serve = ground.serve(&chain.url(), &[]);
     serve.env("RUST_LOG", "warn").env("TOLLGATE_HTTP_HEADER_TIMEOUT", "1h");
-    let program = Program::start(&mut with_file_limit(&serve, "-n 64"));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(&mut with_file_limit(&serve, "-n 64")).await;
     program.line_with("http.max_connections is lowered").await;
     let mut idle = Vec::new();
     for _ in 0..100 {
@@ -118,8 +113,7 @@ async fn low_file_limit_lowers_the_connections_and_health_is_told_when_they_are_
 #[tokio::test(flavor = "multi_thread")]
 async fn request_that_is_refused_is_in_the_log_with_its_trace_id() {
     let (ground, chain) = (Ground::new(), chain().await);
-    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info"));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info")).await;
     let head = "GET /api/v1/tx/nonsense HTTP/1.1\r\nhost: localhost\r\nx-request-id: call-17\r\n";
     let answer = http(ground.port, &format!("{head}connection: close\r\n\r\n")).unwrap();
     assert!(answer.contains("\"traceId\":\"call-17\""), "{answer}");
@@ -132,8 +126,7 @@ async fn request_that_is_refused_is_in_the_log_with_its_trace_id() {
 #[tokio::test(flavor = "multi_thread")]
 async fn batch_item_that_is_refused_is_in_the_log_with_its_trace_id() {
     let (ground, chain) = (Ground::new(), chain().await);
-    let program = Program::start(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info"));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info")).await;
     let body = r#"{"items":[{"payload":{}}]}"#;
     let head = "POST /api/v1/tx/batch HTTP/1.1\r\nhost: localhost\r\nx-request-id: batch-17\r\n";
     let kind = format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
@@ -165,8 +158,7 @@ async fn node_whose_log_can_not_be_written_serves_on() {
 async fn host_that_is_not_loopback_is_refused_on_loopback() {
     let (ground, chain) = (Ground::new(), chain().await);
     let other = ["--advertise-url", "http://node-1.internal:8550"];
-    let _program = Program::start(&mut ground.serve(&chain.url(), &other));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let _program = ground.started(&mut ground.serve(&chain.url(), &other)).await;
     let answer = |host: &str| {
         let head = format!("GET /api/v1/submitters HTTP/1.1\r\nhost: {host}\r\n");
         http(ground.port, &format!("{head}connection: close\r\n\r\n")).unwrap()

@@ -10,12 +10,12 @@ use tollgate_testkit::{rpc, wait};
 
 use crate::dev::Dev;
 
-/// What the first dev account signs.
+/// Bytes that the first dev account has signed.
 async fn signed(nonce: u64, value: u64, chain_id: u64) -> String {
     signed_by(0, nonce, value, chain_id).await
 }
 
-/// What a dev account signs.
+/// Bytes that a dev account has signed.
 pub(crate) async fn signed_by(account: usize, nonce: u64, value: u64, chain_id: u64) -> String {
     let account = &dev_accounts()[account];
     let gwei = |n: u128| GasPrice::from_wei(n * 1_000_000_000).unwrap();

@@ -13,11 +13,13 @@ use tollgate_testkit::http::ask;
 use tollgate_testkit::program::{Program, command, free_port};
 use tollgate_testkit::{PgServer, rpc, wait};
 
-/// How a command is run, and what it must print. Words in braces are filled in by [`Place`].
+use crate::program::Ran;
+
+/// The arguments of a command, and what it must print. Words in braces are filled in by [`Place`].
 enum Row {
-    /// It ends by itself, and well.
+    /// Ends by itself, with 0.
     Ends(&'static str, &'static str),
-    /// It runs until it is told to stop, and then ends well.
+    /// Runs until SIGINT, and then ends with 0.
     Stays(&'static str, &'static str),
 }
 
@@ -114,21 +116,9 @@ fn binary() -> PathBuf {
     debug.with_file_name("smoke").join("tollgate")
 }
 
-/// What a command printed, and how it ended.
-#[derive(Debug)]
-struct Ran {
-    code: Option<i32>,
-    out: String,
-    err: String,
-}
-
 fn run(binary: &Path, args: &[&str]) -> Ran {
     let temporary = tempfile::tempdir().unwrap();
-    let mut command = command(binary);
-    let output = command.args(args).env("TMPDIR", temporary.path()).output().unwrap();
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let ran =
-        Ran { code: output.status.code(), out: text(&output.stdout), err: text(&output.stderr) };
+    let ran = Ran::of(command(binary).args(args).env("TMPDIR", temporary.path()));
     assert!(!ran.err.contains("panicked"), "tollgate {args:?}: {ran:?}");
     ran
 }
@@ -277,11 +267,7 @@ impl Place {
         }
         let answer = self.folder.path().join("answer");
         std::fs::write(&answer, "{\"message\": \"nonce too low\"}\n").unwrap();
-        let mut command = command(&self.binary);
-        command.args(words).stdin(std::fs::File::open(answer).unwrap());
-        let output = command.output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ran { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        Ran::of(command(&self.binary).args(words).stdin(std::fs::File::open(answer).unwrap()))
     }
 }
 

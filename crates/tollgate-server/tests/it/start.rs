@@ -1,7 +1,7 @@
 //! The real binary, started well and badly: what an operator sees.
 
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::postgres::PgServer;
 use tollgate_testkit::wait::until;
 
-use crate::program::{Program, command, free_port, http_get, http_post};
+use crate::program::{Program, Ran, command, free_port, http_get, http_post};
 
 const SECRET: &str = "hunter2hunter2";
 
@@ -56,18 +56,24 @@ impl Ground {
         serve
     }
 
-    /// What is said instead of starting, line by line.
+    /// Starts a node and waits until its API answers.
+    pub(crate) async fn started(&self, serve: &mut Command) -> Program {
+        let program = Program::start(serve);
+        until("the API", || http_get(self.port, "/livez")).await;
+        program
+    }
+
+    /// The lines of a refusal to start.
     pub(crate) fn refusal(&self, rpc_url: &str, other: &[&str]) -> Vec<String> {
         refusal(&mut self.serve(rpc_url, other))
     }
 }
 
 fn refusal(command: &mut Command) -> Vec<String> {
-    let Output { status, stdout, stderr } = command.stdin(Stdio::null()).output().unwrap();
-    let (out, said) = (String::from_utf8(stdout).unwrap(), String::from_utf8(stderr).unwrap());
-    assert_eq!(status.code(), Some(1), "{said}");
-    assert!(!said.contains(SECRET) && !out.contains(SECRET), "{said}");
-    said.lines().map(str::to_owned).collect()
+    let ran = Ran::of(command.stdin(Stdio::null()));
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(!ran.err.contains(SECRET) && !ran.out.contains(SECRET), "{ran:?}");
+    ran.err.lines().map(str::to_owned).collect()
 }
 
 fn dev_key(index: usize) -> String {
@@ -316,8 +322,8 @@ async fn no_transaction_offers_more_than_the_chains_cap() {
     const CAP: u64 = 1_100_000_001;
     let (ground, chain) = (Ground::new(), chain().await);
     let mut serve = ground.serve(&chain.url(), &[]);
-    let program = Program::start(serve.env("TOLLGATE_CHAIN_MAX_FEE_PER_GAS", CAP.to_string()));
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program =
+        ground.started(serve.env("TOLLGATE_CHAIN_MAX_FEE_PER_GAS", CAP.to_string())).await;
     let [from, to] = [0, 1].map(|account| dev_accounts()[account].address.to_string());
     let create = json!({"submitter": from, "requestId": "a", "payload": {"to": to, "value": "1"}});
     let body = create.to_string();
@@ -359,8 +365,7 @@ async fn start_does_not_wait_for_a_known_account_that_a_stopped_node_still_locks
     let (ground, chain, server) = (Ground::new(), chain().await, PgServer::start().await);
     let database = server.url(&server.fresh_database().await);
     let serve = || ground.serve(&chain.url(), &["--database-url", &database]);
-    let first = Program::start(&mut serve());
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let first = ground.started(&mut serve()).await;
     first.signal("KILL");
     first.end();
     // What a node leaves behind for a while that was stopped in the middle of a batch.
@@ -368,8 +373,7 @@ async fn start_does_not_wait_for_a_known_account_that_a_stopped_node_still_locks
         tokio_postgres::connect(&database, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
     client.batch_execute("begin; select 1 from submitter_cursor for update").await.unwrap();
-    let program = Program::start(&mut serve());
-    until("the API", || http_get(ground.port, "/livez")).await;
+    let program = ground.started(&mut serve()).await;
     client.batch_execute("rollback").await.unwrap();
     program.signal("TERM");
     assert_eq!(program.end().code, Some(0));

@@ -1,4 +1,4 @@
-//! What a caller attaches to an intent: until when it is wanted, and whether it may be replaced.
+//! Terms of an intent: `validUntil` and `replaceable`.
 
 use serde_json::json;
 
@@ -18,11 +18,10 @@ fn until(time: &str) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_expiry_and_the_leave_to_replace_are_kept_and_shown() {
     let site = Site::new().await;
-    let taken = site.post("/api/v1/tx", until("2999-12-31T23:59:59.5+01:00")).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    let tx_id = taken.json()["txId"].as_str().unwrap().to_owned();
+    let taken = site.post("/api/v1/tx", until("2999-12-31T23:59:59.5+01:00")).await.with(202);
+    let tx_id = taken["txId"].as_str().unwrap().to_owned();
     let shown = site.get(&format!("/api/v1/tx/{tx_id}")).await.json();
-    for tx in [taken.json(), shown] {
+    for tx in [taken, shown] {
         assert_eq!(tx["validUntil"], "2999-12-31T22:59:59.5Z", "in UTC");
         assert_eq!(tx["replaceable"], true);
     }
@@ -38,9 +37,8 @@ async fn an_expiry_and_the_leave_to_replace_are_kept_and_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn expiry_at_the_end_of_the_year_9999_is_taken_and_shown() {
     let site = Site::new().await;
-    let taken = site.post("/api/v1/tx", until("9999-12-31T23:59:59Z")).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(taken.json()["validUntil"], "9999-12-31T23:59:59Z");
+    let taken = site.post("/api/v1/tx", until("9999-12-31T23:59:59Z")).await.with(202);
+    assert_eq!(taken["validUntil"], "9999-12-31T23:59:59Z");
     let refused = site.post("/api/v1/tx", until("9999-12-31T23:59:59-01:00")).await;
     assert_eq!(
         (refused.code().as_str(), &refused.json()["field"]),
@@ -54,8 +52,7 @@ async fn expiry_at_the_end_of_the_year_9999_is_taken_and_shown() {
 async fn an_intent_that_is_past_its_time_is_refused_and_leaves_nothing() {
     let site = Site::new().await;
     for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
-        let refused = site.post(path, until("2020-01-01T00:00:00Z")).await;
-        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "expired"), "{path}");
+        site.post(path, until("2020-01-01T00:00:00Z")).await.refused(422, "expired");
     }
     let item: serde_json::Value = serde_json::from_str(&until("2020-01-01T00:00:00Z")).unwrap();
     let batch = json!({ "items": [item] }).to_string();

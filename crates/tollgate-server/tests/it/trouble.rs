@@ -6,6 +6,5 @@ mod cuts;
 mod duo;
 mod full;
 mod outage;
-mod replica;
 mod rpc;
 mod server;

@@ -1,4 +1,4 @@
-//! What operators see, and what a simulation tells.
+//! The operator's view, and simulations.
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
@@ -153,7 +153,7 @@ async fn what_the_chain_would_refuse_is_422_with_a_code_of_its_own() {
     ] {
         for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
             let answer = site.post(path, create(payload.clone()).to_string()).await;
-            assert_eq!((answer.status.as_u16(), answer.code().as_str()), (422, code), "{path}");
+            answer.refused(422, code);
             let problem = answer.json();
             assert_eq!(problem["field"], field, "{problem}");
             let detail = problem["detail"].as_str().unwrap();

@@ -1,7 +1,7 @@
 //! The chain through the real client: its router, its votes and its patience, over the dev chain's
 //! own endpoints. Only sockets are left out: a request travels as every call of a node does.
 //!
-//! A client lives as long as its node. What it says reaches the node only while that is awake.
+//! A client lives as long as its node. Its answers reach the node only while the node runs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,18 +30,18 @@ use crate::plan::{Lie, Plan};
 use crate::planted::Bug;
 use crate::world::World;
 
-/// How long a node waits before it tries to connect again.
+/// The pause between two tries to connect.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
-/// What an endpoint that lies about everything says: how many blocks and transactions too many, and how
-/// many times too dear.
+/// The lies of an endpoint that is wrong about everything: blocks ahead, transactions too many, and the
+/// factor of its prices.
 const AHEAD: u64 = 500;
 const TOO_MANY: u64 = 100_000;
 const TOO_DEAR: u64 = 100_000;
-/// How long the bug that waits for silent endpoints does so.
+/// The time limit of calls under [`Bug::SilenceAwaited`].
 const FOR_EVER: Duration = Duration::from_secs(3_600);
-/// Short enough that what waits for a second endpoint ends before a standstill counts as one.
+/// Short enough that a wait for a second endpoint ends before a standstill counts as one.
 const LONE_VOICE_AFTER: Duration = Duration::from_secs(30);
-/// How often the bug that wastes calls makes each of them.
+/// The number of wasted calls for each call under [`Bug::WastedCalls`].
 const WASTED: usize = 25;
 
 /// The endpoints of a plan, each with what is wrong with it.
@@ -123,7 +123,7 @@ impl Carrier for Wire {
             (self.world.clone(), self.endpoint, self.network.name.clone());
         let sends = sent_in(&body);
         let untold = !sends.is_empty() && self.world.strikes(|faults| faults.lose_send);
-        // It arrives whatever becomes of the node.
+        // The request arrives even if the node dies.
         tokio::spawn(async move {
             sleep(travels).await;
             let answer = world.chain.views[endpoint].post(&body).await;
@@ -154,7 +154,7 @@ pub(crate) struct ClientChain {
     world: Arc<World>,
     network: Arc<Network>,
     client: OnceCell<EvmChain>,
-    /// The second endpoint and no other: whom a planted bug believes alone.
+    /// A client of the second endpoint alone, for planted bugs.
     one_voice: OnceCell<EvmChain>,
 }
 
@@ -200,9 +200,9 @@ impl ClientChain {
         }
     }
 
-    /// The client, or one that believes a single endpoint if this bug is planted.
-    async fn client_unless(&self, bug: Bug) -> &EvmChain {
-        if self.world.has(bug) {
+    /// The client, or one that believes a single endpoint if one of these bugs is planted.
+    async fn client_unless(&self, bugs: &[Bug]) -> &EvmChain {
+        if bugs.iter().any(|bug| self.world.has(*bug)) {
             return self.one_voice.get_or_init(|| self.connect(&[SECOND])).await;
         }
         self.client().await
@@ -222,7 +222,7 @@ impl ClientChain {
         client
     }
 
-    /// An answer, once the node is awake.
+    /// Delivers an answer once the node runs.
     async fn heard<T>(&self, what: &'static str, answer: T) -> T {
         self.network.until_running().await;
         self.world.note(format_args!("{} {what}", self.network.name));
@@ -230,14 +230,45 @@ impl ClientChain {
     }
 }
 
-#[async_trait]
-impl Chain for ClientChain {
+/// Implements the chain port: the listed methods call the client, or the one that believes a single
+/// endpoint if the bug is planted; the written ones follow.
+macro_rules! through_client {
+    (
+        $($name:ident($($arg:ident: $type:ty),*) -> $answer:ty $(, unless $bug:ident)?;)*
+        ---
+        $($written:tt)*
+    ) => {
+        #[async_trait]
+        impl Chain for ClientChain {
+            $(async fn $name(&self, $($arg: $type),*) -> $answer {
+                let client = self.client_unless(&[$(Bug::$bug)?]).await;
+                let answer = client.$name($($arg),*).await;
+                self.heard(stringify!($name), answer).await
+            })*
+
+            $($written)*
+        }
+    };
+}
+
+through_client! {
+    receipts(block: &BlockRef, of: &[TxHash]) -> BlockReceipts, unless OneVoiceReceipts;
+    revert_reason(of: &TxReceipt) -> Option<Text<2000>>;
+    receipt(of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable>, unless OneVoiceReceipts;
+    sighting(of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable>;
+    counts(of: Address) -> Result<AccountCounts, ChainUnavailable>, unless OneVoiceCounts;
+    count_at(of: Address, block: u64) -> Result<PastCount, ChainUnavailable>;
+    pools(of: Address, attempts: &[TxHash]) -> Vec<EndpointReport>;
+    balance(of: Address) -> Result<Wei, ChainUnavailable>;
+    funds(of: Address) -> Result<Vec<Funds>, ChainUnavailable>;
+    fee_quote(speed: Speed) -> Result<FeeQuote, ChainUnavailable>, unless OneVoiceFees;
+    ---
     fn chain_id(&self) -> ChainId {
         self.world.chain_id()
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
-        let head = self.client_unless(Bug::OneVoiceHeads).await.head_after(known).await;
+        let head = self.client_unless(&[Bug::OneVoiceHeads]).await.head_after(known).await;
         let number = head.as_ref().ok().map(|head| head.number);
         self.world.note(format_args!("{} hears of head {number:?}", self.network.name));
         self.heard("head", head).await
@@ -245,8 +276,8 @@ impl Chain for ClientChain {
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
         let client = match tag {
-            BlockTag::Safe | BlockTag::Finalized => self.client_unless(Bug::OneVoiceTags).await,
-            BlockTag::Latest | BlockTag::Number(_) => self.client_unless(Bug::OneVoiceBlocks).await,
+            BlockTag::Safe | BlockTag::Finalized => self.client_unless(&[Bug::OneVoiceTags]).await,
+            BlockTag::Latest | BlockTag::Number(_) => self.client_unless(&[Bug::OneVoiceBlocks]).await,
         };
         let block = client.block(tag).await;
         let read = block.as_ref().map(|block| block.as_ref().map(|block| block.at.number));
@@ -254,50 +285,11 @@ impl Chain for ClientChain {
         self.heard("block", block).await
     }
 
-    async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
-        let read = self.client_unless(Bug::OneVoiceReceipts).await.receipts(block, of).await;
-        self.heard("receipts", read).await
-    }
-
-    async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
-        let reason = self.client().await.revert_reason(of).await;
-        self.heard("reason", reason).await
-    }
-
-    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
-        let receipt = self.client_unless(Bug::OneVoiceReceipts).await.receipt(of).await;
-        self.heard("receipt", receipt).await
-    }
-
-    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
-        let seen = self.client().await.sighting(of).await;
-        self.heard("sighting", seen).await
-    }
-
-    async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
-        let counts = self.client_unless(Bug::OneVoiceCounts).await.counts(of).await;
-        self.heard("counts", counts).await
-    }
-
-    async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
-        let count = self.client().await.count_at(of, block).await;
-        self.heard("count_at", count).await
-    }
-
     async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {
-        let client = if self.world.has(Bug::BalancerTrusted) {
-            self.client_unless(Bug::BalancerTrusted).await
-        } else {
-            self.client_unless(Bug::OneVoiceReceipts).await
-        };
+        let client = self.client_unless(&[Bug::BalancerTrusted, Bug::OneVoiceReceipts]).await;
         let found = client.search(of, slot, attempts).await;
         self.world.note(format_args!("{} search {slot}: {:?}", self.network.name, found.looked));
         self.heard("search", found).await
-    }
-
-    async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
-        let words = self.client().await.pools(of, attempts).await;
-        self.heard("pools", words).await
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch {
@@ -310,34 +302,19 @@ impl Chain for ClientChain {
         self.heard("occupants", seen).await
     }
 
-    async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
-        let balance = self.client().await.balance(of).await;
-        self.heard("balance", balance).await
-    }
-
-    async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
-        let funds = self.client().await.funds(of).await;
-        self.heard("funds", funds).await
-    }
-
     fn limits(&self) -> ChainLimits {
         self.client.get().map(Chain::limits).unwrap_or_default()
     }
 
-    async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
-        let quote = self.client_unless(Bug::OneVoiceFees).await.fee_quote(speed).await;
-        self.heard("fees", quote).await
-    }
-
     async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
-        let trial = self.client_unless(Bug::OneVoiceEstimates).await.estimate_call(call).await;
+        let trial = self.client_unless(&[Bug::OneVoiceEstimates]).await.estimate_call(call).await;
         let trial = trial.map(|trial| crate::planted::guessed_gas(&self.world).unwrap_or(trial));
         self.heard("try", trial).await
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
         let mut answers = self.send_in_order(std::slice::from_ref(raw)).await;
-        let silent = || super::answer(AnswerClass::Unknown);
+        let silent = || tollgate_testkit::chain_answers::answer(AnswerClass::Unknown);
         answers.pop().unwrap_or_else(silent)
     }
 
@@ -346,7 +323,7 @@ impl Chain for ClientChain {
         for raw in raws {
             self.world.leaves(&self.network.name, raw).await;
         }
-        let answers = self.client_unless(Bug::OneVoiceSends).await.send_in_order(raws).await;
+        let answers = self.client_unless(&[Bug::OneVoiceSends]).await.send_in_order(raws).await;
         let answers = self.heard("send", answers).await;
         for (at, raw) in raws.iter().enumerate() {
             let class = answers.get(at).map_or(AnswerClass::Unknown, |answer| answer.class);

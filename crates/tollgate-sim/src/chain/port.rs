@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
-use tollgate_devchain::chain::{Block as DevBlock, BlockId, Call as DevCall, CallRefused, Found};
-use tollgate_devchain::chain::{GWEI, View};
+use tollgate_devchain::chain::{BlockId, GWEI, MAIN_POOL};
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
-use tollgate_model::diagnose::{EndpointReport, PoolContent};
+use tollgate_model::diagnose::EndpointReport;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
-    ChainUnavailable, FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer, SlotSearch, Speed,
+    ChainUnavailable, FeeQuote, OccupantSearch, PastCount, SendAnswer, SlotSearch, Speed,
     TxLocation,
 };
-use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, Text, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, TxHash, Wei};
+use tollgate_testkit::chain_answers::{self, answer, nonce};
 
-use super::{SECOND, State, answer};
+use super::{SECOND, State};
 use crate::network::{Network, Peer};
 use crate::plan::Lie;
 use crate::planted::Bug;
@@ -30,53 +30,16 @@ use crate::world::World;
 
 /// The second endpoint never has one in so many receipts.
 const RECEIPTS_LACKED_ONE_IN: u64 = 8;
-/// How often the second endpoint is read from where something is wrong with it for good.
+/// The share of reads from the second endpoint where it has a steady fault.
 const SECOND_SHARE: f64 = 0.3;
 
-/// One node's way to the chain.
+/// One node's chain port.
 pub(crate) struct NodeChain {
     pub(crate) world: Arc<World>,
     pub(crate) network: Arc<Network>,
     pub(crate) marks: Mutex<BTreeMap<Address, u64>>,
-    /// [`Bug::GivesUpOnErrors`]: nobody is asked any more.
+    /// [`Bug::GivesUpOnErrors`]: no endpoint is asked any more.
     pub(crate) gave_up: Mutex<bool>,
-}
-
-fn nonce(count: u64) -> Nonce {
-    Nonce::new(count).unwrap_or(Nonce::MAX)
-}
-
-fn price(wei: u128) -> GasPrice {
-    GasPrice::from_wei(wei).unwrap_or_default()
-}
-
-fn block_ref(block: &DevBlock) -> BlockRef {
-    BlockRef { number: block.number(), hash: block.hash, parent: block.header.parent_hash }
-}
-
-fn receipt_in(block: &DevBlock, at: usize) -> TxReceipt {
-    let receipt = &block.receipts[at];
-    TxReceipt {
-        tx_hash: block.txs[at].hash,
-        block_number: block.number(),
-        block_hash: block.hash,
-        gas_used: receipt.gas_used,
-        succeeded: receipt.is_success,
-        revert_reason: (!receipt.is_success).then(|| Text::lossy("no")),
-        details: ReceiptDetails {
-            transaction_index: u32::try_from(at).ok(),
-            effective_gas_price: GasPrice::from_wei(receipt.effective_gas_price).ok(),
-            l1_fee: None,
-            contract_address: receipt.contract_address,
-        },
-    }
-}
-
-fn mined(view: &View<'_>, hash: &TxHash) -> Option<TxReceipt> {
-    match view.tx(hash) {
-        Some(Found::Mined(block, at)) => Some(receipt_in(&block, at)),
-        Some(Found::Pooled(_)) | None => None,
-    }
 }
 
 /// The receipt as an endpoint has it: one of the two never has some of them, and old ones may be
@@ -93,11 +56,7 @@ fn receipt_at(state: &State<'_>, endpoint: usize, hash: &TxHash) -> Option<TxRec
     let kept = own.or(state.steady.receipts_kept);
     let is_pruned =
         |mined: &TxReceipt| kept.is_some_and(|kept| mined.block_number + kept < view.head());
-    mined(&view, hash).filter(|mined| !lacks && !is_pruned(mined))
-}
-
-fn count_in(view: &View<'_>, of: Address) -> u64 {
-    view.account(of, BlockId::Latest).unwrap_or_default().nonce
+    chain_answers::receipt(&view, hash).filter(|mined| !lacks && !is_pruned(mined))
 }
 
 impl NodeChain {
@@ -107,8 +66,7 @@ impl NodeChain {
         usize::from(steadily || self.world.strikes(|faults| faults.other_endpoint))
     }
 
-    /// Whether a call fails, as some do for ever. Whoever took that for the end of an endpoint would
-    /// soon ask nobody.
+    /// Draws a steady error. A client that gave an endpoint up after one would soon ask none.
     fn fails(&self) -> bool {
         let fails = self.world.steadily(self.world.plan.steady.errors);
         if self.world.has(Bug::GivesUpOnErrors) {
@@ -152,44 +110,19 @@ impl NodeChain {
         slot: (Address, Nonce),
         of: &TxHash,
     ) -> ReceiptLookup {
-        let view = state.view(endpoint);
-        let is_silent = self.world.strikes(|faults| faults.lose_chain);
-        let word = if is_silent {
-            ReceiptLookup::NoAnswer
-        } else if receipt_at(state, endpoint, of).is_some() {
-            ReceiptLookup::Found
-        } else if count_in(&view, slot.0) > slot.1.get() {
-            ReceiptLookup::NotThere
-        } else {
-            ReceiptLookup::Behind
+        let word = match self.world.strikes(|faults| faults.lose_chain) {
+            true => ReceiptLookup::NoAnswer,
+            false => {
+                let receipt = receipt_at(state, endpoint, of);
+                chain_answers::lookup(&state.view(endpoint), slot, receipt.as_ref())
+            }
         };
         match word {
             ReceiptLookup::NoAnswer | ReceiptLookup::Behind if self.world.has(Bug::SilenceIsNo) => {
                 ReceiptLookup::NotThere
             }
-            ReceiptLookup::NoAnswer
-            | ReceiptLookup::Behind
-            | ReceiptLookup::Found
-            | ReceiptLookup::NotThere => word,
+            _ => word,
         }
-    }
-
-    fn word(
-        state: &State<'_>,
-        endpoint: usize,
-        of: Address,
-        attempts: &[TxHash],
-    ) -> EndpointReport {
-        let view = state.view(endpoint);
-        let (pending, queued) = view.pooled(of);
-        let entry =
-            |pooled: &tollgate_devchain::chain::Pooled| (nonce(pooled.tx.nonce()), pooled.tx.hash);
-        let content = PoolContent {
-            pending: pending.into_iter().map(entry).collect(),
-            queued: queued.into_iter().map(entry).collect(),
-        };
-        let knows_it = attempts.iter().any(|hash| view.tx(hash).is_some());
-        EndpointReport { pool: Some(content), knows_it: Some(knows_it) }
     }
 }
 
@@ -215,16 +148,6 @@ impl Chain for NodeChain {
     }
 
     async fn block(&self, tag: BlockTag) -> Result<Option<Block>, ChainUnavailable> {
-        let id = match tag {
-            BlockTag::Latest => BlockId::Latest,
-            BlockTag::Safe => BlockId::Safe,
-            BlockTag::Finalized => BlockId::Finalized,
-            BlockTag::Number(number) => BlockId::Number(number),
-        };
-        let block = |block: &Arc<DevBlock>| Block {
-            at: block_ref(block),
-            transactions: block.txs.iter().map(|tx| tx.hash).collect(),
-        };
         self.ask("block", |state, at| {
             let view = state.view(at);
             let lacks = |number: u64| match state.steady.lie {
@@ -233,7 +156,7 @@ impl Chain for NodeChain {
                 }
                 _ => false,
             };
-            view.block(id).filter(|block| !lacks(block.number())).map(block)
+            chain_answers::block(&view, tag).filter(|block| !lacks(block.at.number))
         })
         .await
     }
@@ -256,13 +179,11 @@ impl Chain for NodeChain {
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
-        self.ask("sighting", |state, at| match state.view(at).tx(&of)? {
-            Found::Mined(block, _) => {
-                // Who has no receipt has no place for the hash either.
-                receipt_at(state, at, &of)?;
-                Some(TxLocation::InBlock { number: block.number(), hash: block.hash })
-            }
-            Found::Pooled(_) => Some(TxLocation::Pending),
+        self.ask("sighting", |state, at| {
+            let location = chain_answers::location(&state.view(at), &of)?;
+            // An endpoint without the receipt does not find the block by the hash either.
+            let is_known = location == TxLocation::Pending || receipt_at(state, at, &of).is_some();
+            is_known.then_some(location)
         })
         .await
     }
@@ -270,7 +191,7 @@ impl Chain for NodeChain {
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         let read = |state: &State<'_>, at: usize| {
             let view = state.view(at);
-            (count_in(&view, of), view.pending_nonce(of), state.count(of))
+            (chain_answers::mined_count(&view, of), view.pending_nonce(of), state.count(of))
         };
         let (mined, pending, truth) = self.ask("counts", read).await?;
         let mined = self.marked(of, mined, truth);
@@ -279,14 +200,12 @@ impl Chain for NodeChain {
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         let believes_late = self.world.has(Bug::LateCountsBelieved);
-        let count = self.ask("count_at", |state, at| {
+        self.ask("count_at", |state, at| {
             let view = state.view(at);
-            let newest = || view.account(of, BlockId::Latest).filter(|_| believes_late);
-            let account = view.account(of, BlockId::Number(block)).or_else(newest);
-            account.map(|account| account.nonce)
-        });
-        let missing = || ChainUnavailable(format!("no block {block} yet"));
-        count.await?.map(nonce).map(PastCount::undisputed).ok_or_else(missing)
+            let block = if believes_late { block.min(view.head()) } else { block };
+            chain_answers::count_at(&view, of, block)
+        })
+        .await?
     }
 
     async fn search(&self, of: Address, slot: Nonce, attempts: &[TxHash]) -> SlotSearch {
@@ -295,13 +214,10 @@ impl Chain for NodeChain {
                 let endpoints = 0..self.world.plan.endpoints;
                 endpoints.map(|at| self.looked(state, at, (of, slot), attempt)).collect()
             };
-            let looked: Vec<Vec<ReceiptLookup>> = attempts.iter().map(look).collect();
-            let mut words = attempts.iter().zip(&looked);
-            let found = words.find(|(_, words)| words.contains(&ReceiptLookup::Found));
-            let found = found.and_then(|(hash, _)| mined(&state.view(0), hash));
-            SlotSearch { found, looked }
+            let looked = attempts.iter().map(look).collect();
+            let view = state.view(MAIN_POOL);
+            chain_answers::slot_search(attempts, looked, |hash| chain_answers::receipt(&view, hash))
         };
-        // Nobody could be asked: nobody's word.
         self.ask("search", search).await.unwrap_or_else(|_| SlotSearch {
             looked: vec![vec![ReceiptLookup::NoAnswer; self.world.plan.endpoints]; attempts.len()],
             found: None,
@@ -310,7 +226,8 @@ impl Chain for NodeChain {
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let words = self.ask("pools", |state, _| {
-            (0..self.world.plan.endpoints).map(|at| Self::word(state, at, of, attempts)).collect()
+            let views = (0..self.world.plan.endpoints).map(|at| state.view(at));
+            views.map(|view| chain_answers::pool_report(&view, of, attempts)).collect()
         });
         words.await.unwrap_or_else(|_| vec![EndpointReport::default(); self.world.plan.endpoints])
     }
@@ -318,31 +235,24 @@ impl Chain for NodeChain {
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
         let guesses = self.world.has(Bug::AbsenceIsProof);
         let look = |state: &State<'_>, at: usize| {
-            let head = state.view(at).head();
-            let blocks = state.chain.blocks().filter(|block| block.number() <= head);
-            let txs = blocks.flat_map(|block| block.txs.iter().map(move |tx| (block, tx)));
-            let its = txs.filter(|(_, tx)| tx.sender == of && slots.contains(&nonce(tx.nonce())));
-            its.map(|(block, tx)| Occupant {
-                nonce: nonce(tx.nonce()),
-                // What has no receipt is taken for another's.
-                tx_hash: match guesses && receipt_at(state, at, &tx.hash).is_none() {
-                    true => TxHash::repeat_byte(1),
-                    false => tx.hash,
-                },
-                block_number: block.number(),
-                block_hash: block.hash,
-            })
-            .collect::<Vec<_>>()
+            let mut search = chain_answers::occupants(&state.view(at), of, slots);
+            // The bug takes a transaction without a receipt for an outsider's.
+            for seen in search.seen.iter_mut().filter(|_| guesses) {
+                if receipt_at(state, at, &seen.tx_hash).is_none() {
+                    seen.tx_hash = TxHash::repeat_byte(1);
+                }
+            }
+            search
         };
-        let (mut seen, problem) = match self.ask("occupants", look).await {
-            Ok(seen) if seen.len() == slots.len() => (seen, None),
-            Ok(seen) => (seen, Some("no block shows it".to_owned())),
-            Err(error) => (Vec::new(), Some(error.to_string())),
+        let unread = |error: ChainUnavailable| OccupantSearch {
+            problem: Some(error.to_string()),
+            ..OccupantSearch::default()
         };
+        let mut search = self.ask("occupants", look).await.unwrap_or_else(unread);
         if self.world.has(Bug::SilenceIsNo) {
-            crate::planted::made_up(&self.world, slots, &mut seen);
+            crate::planted::made_up(&self.world, slots, &mut search.seen);
         }
-        OccupantSearch { seen, problem }
+        search
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
@@ -354,38 +264,21 @@ impl Chain for NodeChain {
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
         let base = self.ask("fees", |state, at| state.view(at).next_base_fee()).await?;
-        let (base, tip) = (u128::from(base.unwrap_or(GWEI)), u128::from(GWEI));
-        Ok(FeeQuote {
-            base_fee: Some(price(base)),
-            max_fee: price(base * 2 + tip),
-            max_priority_fee: Some(price(tip)),
-        })
+        Ok(chain_answers::fee_quote(base.or(Some(GWEI)), u128::from(GWEI)))
     }
 
     async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
-        let Call { from, to, value, data } = call.clone();
-        let call = DevCall { from: Some(from), to, value: value.0, data, gas: None };
         let tried = self.ask("try", |state, at| {
-            let tried = state.view(at).call(&call, BlockId::Latest);
-            match state.steady.lie {
-                Some(Lie::Estimates(gas)) if at == SECOND => tried.map(|_| gas),
+            let tried = chain_answers::estimate(&state.view(at), call);
+            match (state.steady.lie, &tried) {
+                (Some(Lie::Estimates(gas)), CallEstimate::Gas(_)) if at == SECOND => {
+                    CallEstimate::Gas(gas)
+                }
                 _ => tried,
             }
         });
         let tried = tried.await?;
-        if let Some(guessed) = crate::planted::guessed_gas(&self.world) {
-            return Ok(guessed);
-        }
-        Ok(match tried {
-            Ok(gas) => CallEstimate::Gas(gas),
-            Err(CallRefused::Reverted(reason)) => CallEstimate::Reverts(Text::lossy(&reason)),
-            Err(CallRefused::GasAboveAllowance(_)) => {
-                CallEstimate::Refused(answer(AnswerClass::GasLimit))
-            }
-            Err(CallRefused::InsufficientFunds { .. }) => {
-                CallEstimate::Refused(answer(AnswerClass::InsufficientFunds))
-            }
-        })
+        Ok(crate::planted::guessed_gas(&self.world).unwrap_or(tried))
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
@@ -396,7 +289,7 @@ impl Chain for NodeChain {
     /// All of them in one call, as the real client sends: an endpoint takes each by itself, and an
     /// answer that is lost is lost for all of them.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
-        // ReceiptLookup at as it leaves the node: nothing may leave that is not durable (I5).
+        // Checked as it leaves the node: nothing may leave that is not durable (I5).
         if self.network.is_dead() {
             return std::future::pending().await;
         }

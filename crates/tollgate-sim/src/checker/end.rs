@@ -11,7 +11,7 @@ use tollgate_model::{Address, Failed, StuckReason, Submitter, TxHash, TxId, TxSt
 use super::{AnsweredRequest, Sent};
 use crate::world::World;
 
-/// What the chain holds of an intent.
+/// The transactions of one intent in the chain.
 #[derive(Clone, Copy, Default)]
 struct Mined {
     succeeded: u64,
@@ -42,7 +42,7 @@ impl World {
         }
     }
 
-    /// What the chain holds, by account and value.
+    /// The chain's transactions by account and value.
     fn mined_intents(&self) -> BTreeMap<(Address, U256), Mined> {
         let state = self.chain.lock();
         let mut found: BTreeMap<(Address, U256), Mined> = BTreeMap::new();
@@ -63,7 +63,7 @@ impl World {
         found
     }
 
-    /// What was accepted and has no outcome yet.
+    /// Accepted transactions without an outcome yet.
     pub(crate) fn unfinished(&self) -> Vec<(Submitter, TxId)> {
         let seen = self.checker.lock();
         let accepted = seen.requests.iter().map(|((of, _), told)| (*of, told.tx_id));
@@ -78,15 +78,13 @@ impl World {
         self.checker.lock().finality_broken
     }
 
-    /// Whether a transaction is in a settled block.
     pub(crate) fn is_settled(&self, hash: &TxHash) -> bool {
         let state = self.chain.lock();
         let settled = state.settled();
         state.place(hash).is_some_and(|(block, _)| block <= settled)
     }
 
-    /// Whether a nonce was passed over: it is below the cursor, and no node took anything of ours
-    /// in it.
+    /// A nonce was passed over: it is below the cursor, and no node took anything of ours in it.
     pub(crate) fn is_hole(&self, of: Submitter, nonce: u64) -> bool {
         let seen = self.checker.lock();
         let is_passed = seen.cursors.get(&of).is_some_and(|cursor| cursor.get() > nonce);
@@ -161,10 +159,10 @@ impl World {
         }
     }
 
-    /// Whether the outcome of a STUCK transaction can't be proven: its receipt is pruned everywhere, or an
+    /// The outcome of a STUCK transaction can't be proven: its receipt is pruned everywhere, or an
     /// outsider used its slot and only one of two endpoints can show by what.
     async fn is_past_proof(&self, tx_id: TxId) -> bool {
-        let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
+        let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.row.state);
         let steady = &self.plan.steady;
         let lacks_a_witness =
             self.plan.faults.foreign > 0.0 && self.plan.endpoints == 2 && steady.lie.is_some();
@@ -219,7 +217,7 @@ impl World {
             }
         }
         for (tx_id, completion) in done {
-            let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.seen.state);
+            let state = self.store.tx(tx_id).await.ok().flatten().map(|tx| tx.row.state);
             if state != Some(completion.state) {
                 let what = format!("{tx_id} was {} and is {state:?}", completion.state);
                 self.checker.fail(self, "I9", what);

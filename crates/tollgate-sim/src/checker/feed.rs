@@ -7,10 +7,10 @@ use tollgate_model::{Failed, Seq, TxState};
 use crate::world::World;
 
 impl World {
-    /// Reads what is new.
+    /// Reads new completions.
     pub(crate) async fn read_feed(&self) {
         let Ok(page) = Page::new(Page::MAX) else { return };
-        let after = self.checker.lock().last_seq;
+        let after = self.checker.lock().last_seq.unwrap_or(Seq::MIN);
         let Ok(new) = self.store.completions(self.chain_id(), after, page).await else { return };
         for completion in crate::planted::skipped(self, new.items) {
             self.take_completion(completion);
@@ -40,7 +40,7 @@ impl World {
         self.note(format_args!("feed {} {tx_id} {state}", seq.get()));
         let (last, known, broken) = {
             let mut seen = self.checker.lock();
-            let last = std::mem::replace(&mut seen.last_seq, seq);
+            let last = seen.last_seq.replace(seq).unwrap_or(Seq::MIN);
             let known = seen.done.insert(tx_id, completion.clone());
             (last, known, seen.finality_broken)
         };
@@ -61,7 +61,7 @@ impl World {
         }
     }
 
-    /// What the chain says to an outcome.
+    /// Compares an outcome with the chain.
     fn judge(&self, completion: &Completion) -> Result<(), String> {
         match completion.state {
             TxState::Confirmed => self.judge_mined(completion, Some(true), false),

@@ -13,8 +13,8 @@ use crate::plan::Lie;
 use crate::run::Tally;
 use crate::world::World;
 
-/// How many times the highest honest price an attempt may offer: some bumps and speed-ups. The default
-/// cap of the engine, to which a lie about fees comes down, is 300 times the price at the start.
+/// The limit of an attempt's offer, in multiples of the highest honest price: room for some bumps and
+/// speed-ups. The default cap of the engine, to which a lie about fees comes down, is 300 times the price at the start.
 const PRICE_FACTOR: u128 = 100;
 
 impl World {
@@ -47,7 +47,7 @@ impl World {
         open.find_map(|(_, told)| seen.spoilers.get(&(of, told.value)).copied())
     }
 
-    /// What excuses every submitter of this run.
+    /// An excuse of every submitter of this run.
     fn general_excuse(&self) -> Option<&'static str> {
         let plan = &self.plan;
         if self.is_finality_broken() {
@@ -59,7 +59,7 @@ impl World {
         }
     }
 
-    /// What a submitter has to complain of beside endpoints, nodes and the network.
+    /// A submitter's excuse: anything beside endpoints, nodes and the network.
     fn excuse_of(&self, of: Submitter) -> Option<&'static str> {
         self.general_excuse().or_else(|| self.checker.lock().excused.get(&of).copied())
     }
@@ -95,14 +95,14 @@ impl World {
         }
     }
 
-    /// What of a submitter's open work is for a person or a policy to decide, if anything is: a
+    /// The part of a submitter's open work that a person or a policy has to decide, if any: a
     /// transaction whose time ran out in its slot, of which no endpoint has the receipt, or that was
     /// STUCK under a policy that answers anything.
     async fn waits_for_a_person(&self, of: Submitter) -> Option<&'static str> {
         let page = Page::new(Page::MAX).ok()?;
         let open = self.store.open_work(of, None, page).await.unwrap_or_default();
         for tx in open {
-            match tx.record.seen.state {
+            match tx.record.row.state {
                 TxState::Stuck(StuckReason::Expired) => {
                     return Some("an intent whose time ran out in its slot");
                 }
@@ -144,7 +144,7 @@ impl World {
         }
     }
 
-    /// Adds what there was to judge.
+    /// Adds this run's counts.
     pub(crate) fn add_to(&self, tally: &mut Tally) {
         let seen = self.checker.lock();
         tally.actions += seen.actions;

@@ -36,7 +36,7 @@ impl World {
         self.note(format_args!("{name} sends {tx_id} nonce {} {}", tx.nonce(), tx.hash));
     }
 
-    /// Whether a send follows one that had no clear answer.
+    /// A send follows one that had no clear answer.
     fn is_try(&self, name: &str, hash: TxHash) -> bool {
         let mut seen = self.checker.lock();
         match seen.unclear.get_mut(&(name.to_owned(), hash)) {
@@ -48,7 +48,7 @@ impl World {
         }
     }
 
-    /// Whether nothing of this slot was ever sent.
+    /// Notes a send; true if it is the first one of its slot.
     fn note_sent(&self, tx: &Tx, tx_id: TxId) -> bool {
         let mut seen = self.checker.lock();
         let slot = (tx.sender, tx.nonce());
@@ -66,7 +66,7 @@ impl World {
         is_new
     }
 
-    /// What a node sent has reached an endpoint, which took it or not.
+    /// A transaction has reached an endpoint, which took it or not.
     pub(crate) fn reached(&self, name: &str, hash: TxHash, endpoint: usize) {
         let is_there = self.chain.lock().chain.view(endpoint, 0).tx(&hash).is_some();
         self.note(format_args!("{name} reaches {endpoint}: {is_there} {hash}"));
@@ -138,22 +138,8 @@ impl World {
     ) {
         let hash = tollgate_model::keccak256(raw);
         self.note(format_args!("{name} reaches {endpoint}: {class} {hash}"));
-        match class {
-            AnswerClass::Accepted | AnswerClass::AlreadyKnown => self.check_slot(hash),
-            AnswerClass::NonceTooLow
-            | AnswerClass::NonceTooHigh
-            | AnswerClass::ReplacementUnderpriced
-            | AnswerClass::Underpriced
-            | AnswerClass::FeeTooLow
-            | AnswerClass::FeeTooHigh
-            | AnswerClass::InsufficientFunds
-            | AnswerClass::GasLimit
-            | AnswerClass::Reverted
-            | AnswerClass::Invalid
-            | AnswerClass::PoolFull
-            | AnswerClass::RateLimited
-            | AnswerClass::Transient
-            | AnswerClass::Unknown => {}
+        if matches!(class, AnswerClass::Accepted | AnswerClass::AlreadyKnown) {
+            self.check_slot(hash);
         }
     }
 

@@ -1,4 +1,4 @@
-//! Mistakes of an engine that show in what it makes of the chain, made at its edge.
+//! Mistakes of the engine in its use of the chain, made at its chain port.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +20,12 @@ use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, Wei, ke
 use super::Bug;
 use crate::world::World;
 
-/// How often a batch without answers is sent again.
+/// The most resends of a batch without answers.
 const RESENDS_MAX: usize = 4;
 /// The pause before the same head is looked at again.
 const SAME_HEAD: Duration = Duration::from_millis(500);
 
-/// What mistakes remember.
+/// The memory of mistakes.
 #[derive(Default)]
 pub(crate) struct PlantedMemory {
     /// Attempts that others replaced.
@@ -65,7 +65,7 @@ impl PlantedMemory {
     }
 }
 
-/// The way to the chain of an engine with a mistake.
+/// The chain port of an engine with a mistake.
 pub(crate) struct PlantedChain {
     world: Arc<World>,
     inner: Arc<dyn Chain>,
@@ -179,8 +179,8 @@ impl Chain for PlantedChain {
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
         let SlotSearch { mut looked, found } = self.inner.search(of, nonce, attempts).await;
         for (words, _) in looked.iter_mut().zip(attempts).filter(|(_, it)| self.forgets(**it)) {
-            let found = words.iter_mut().filter(|word| **word == ReceiptLookup::Found);
-            found.for_each(|word| *word = ReceiptLookup::NotThere);
+            let found = words.iter_mut().filter(|lookup| **lookup == ReceiptLookup::Found);
+            found.for_each(|lookup| *lookup = ReceiptLookup::NotThere);
         }
         SlotSearch { looked, found: found.filter(|found| !self.forgets(found.tx_hash)) }
     }

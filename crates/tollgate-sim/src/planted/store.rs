@@ -1,4 +1,4 @@
-//! Mistakes of an engine that show in what it writes and when, made where it commits.
+//! Mistakes of the engine in its writes and their order, made at its store.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tollgate_model::port::{
     Acquisition, CreateAnswer, FencedBatch, Section, SectionOutcome, TxStore, UpdateAnswer,
 };
 
-use super::Bug;
+use super::{Bug, edited};
 use crate::world::World;
 
 /// [`Bug::SendFirst`]: what a batch opens slots for is sent before the batch is written.
@@ -63,16 +63,11 @@ pub(crate) fn unstrict(world: &World, mut granted: Acquisition) -> Acquisition {
     granted
 }
 
-/// [`Bug::UnclaimedResends`]: what is sent again is not written.
+/// [`Bug::UnclaimedResends`]: resends are not written.
 pub(crate) fn unclaimed(world: &World, batch: FencedBatch) -> FencedBatch {
-    if !world.has(Bug::UnclaimedResends) {
-        return batch;
-    }
-    let mut sections = batch.sections().to_vec();
-    for section in &mut sections {
+    edited((world, Bug::UnclaimedResends), batch, |section| {
         section.updates.retain(|update| !update.resubmitted);
-    }
-    FencedBatch::new(batch.node().clone(), sections).unwrap_or(batch)
+    })
 }
 
 /// [`Bug::UnclaimedResends`]: the outcomes of all updates, with those that were not written.

@@ -52,7 +52,7 @@ bugs! {
     resends_that_are_not_claimed_are_noticed: UnclaimedResends breaks "I11";
     a_strict_submitter_that_does_not_look_is_noticed: StrictUnchecked breaks "I12";
     fees_on_one_endpoints_word_are_noticed: OneVoiceFees breaks "I16";
-    counts_on_one_endpoints_word_are_noticed: OneVoiceCounts breaks "I16" "I15" "I6";
+    counts_on_one_endpoints_word_are_noticed: OneVoiceCounts breaks "I16" "I15";
     heads_on_one_endpoints_word_are_noticed: OneVoiceHeads breaks "I15";
     blocks_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceBlocks breaks "I15";
     receipts_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceReceipts breaks "I15" "I8";

@@ -1,28 +1,34 @@
 //! The facts that a section is judged by: read under the write lock, so true until the commit.
 
-use rusqlite::params;
 use tollgate_model::Submitter;
-use tollgate_model::port::{
-    KnownRequest, NewTx, RowVersion, Section, SectionFacts, Slot, TxUpdate,
-};
+use tollgate_model::port::{RowVersion, Section, SectionFacts};
 
 use super::{cursor, stored};
 use crate::db::Connection;
 use crate::error::QueryError;
-use crate::{queries, tx};
+use crate::queries;
+use crate::tx::{self, key};
 
-/// Reads the facts of one section; none if its submitter has no row.
+/// Reads the facts of one section; `None` if its submitter has no row.
 pub(super) fn gather(
     conn: &Connection<'_>,
     section: &Section,
 ) -> Result<Option<SectionFacts>, QueryError> {
     let submitter = section.lease.submitter;
     let Some((cursor, status, mode)) = cursor(conn, submitter)? else { return Ok(None) };
-    let known = section.creates.iter().map(|new| known(conn, submitter, new));
+    let known = section.creates.iter().map(|new| match &new.request_id {
+        Some(request_id) => tx::known_request(conn, submitter, request_id),
+        None => Ok(None),
+    });
     let slotted = section.updates.iter().filter(|update| update.slot.is_some());
-    let slotted_rows = slotted.map(|update| own_row(conn, submitter, update));
+    let own = |(of, row): (Submitter, RowVersion)| (of == submitter).then_some(row);
+    let slotted_rows =
+        slotted.map(|update| Ok::<_, QueryError>(stored(conn, update.tx_id)?.and_then(own)));
+    let (chain_id, address) = key(submitter);
     let recycled = section.slots().filter(|slot| slot.recycled);
-    let recyclable = recycled.map(|slot| is_recyclable(conn, submitter, slot));
+    let recyclable = recycled.map(|slot| {
+        conn.exists(queries::RECYCLABLE_LOCK, (chain_id, address, slot.nonce.as_i64()))
+    });
     Ok(Some(SectionFacts {
         cursor,
         status,
@@ -31,35 +37,4 @@ pub(super) fn gather(
         slotted_rows: slotted_rows.collect::<Result<_, _>>()?,
         recyclable: recyclable.collect::<Result<_, _>>()?,
     }))
-}
-
-fn known(
-    conn: &Connection<'_>,
-    submitter: Submitter,
-    new: &NewTx,
-) -> Result<Option<KnownRequest>, QueryError> {
-    match &new.request_id {
-        Some(request_id) => tx::known_request(conn, submitter, request_id),
-        None => Ok(None),
-    }
-}
-
-/// State and version of an update's row, if it is the submitter's.
-fn own_row(
-    conn: &Connection<'_>,
-    submitter: Submitter,
-    update: &TxUpdate,
-) -> Result<Option<RowVersion>, QueryError> {
-    let row = stored(conn, update.tx_id)?;
-    Ok(row.filter(|(of, _)| *of == submitter).map(|(_, seen)| seen))
-}
-
-/// Whether the nonce of a recycled slot is recyclable (I3).
-fn is_recyclable(
-    conn: &Connection<'_>,
-    Submitter { chain_id, address }: Submitter,
-    slot: &Slot,
-) -> Result<bool, QueryError> {
-    let params = params![chain_id.as_i64(), address.as_slice(), slot.nonce.as_i64()];
-    conn.exists(queries::RECYCLABLE_LOCK, params)
 }

@@ -14,6 +14,7 @@ use crate::db::Connection;
 use crate::error::QueryError;
 use crate::queries;
 use crate::row::{self, SqlRow};
+use crate::tx::key;
 
 /// The number of a transaction's first attempt, and of its row's first version.
 const FIRST: i64 = 1;
@@ -83,8 +84,8 @@ impl SectionWriter<'_> {
             let params = params![update.tx_id.uuid().into_bytes(), since.unix_micros()];
             self.conn.exec(queries::UNPROVEN_PUT, params)?;
         }
-        let (from, to) = (update.seen.state, update.to());
-        let version = i64::from(update.seen.version) + 1;
+        let (from, to) = (update.row.state, update.to());
+        let version = i64::from(update.row.version) + 1;
         let detail = update.detail.as_ref().map(|detail| detail.as_str());
         let event = update.event_name();
         self.history(update.tx_id, version, event, Some(from.code()), to.code(), detail)?;
@@ -127,8 +128,8 @@ impl SectionWriter<'_> {
         };
         let params = params![
             update.tx_id.uuid().into_bytes(),
-            update.seen.version,
-            update.seen.state.code(),
+            update.row.version,
+            update.row.state.code(),
             chain_id.as_i64(),
             address.as_slice(),
             update.to().code(),
@@ -157,7 +158,7 @@ impl SectionWriter<'_> {
         })
     }
 
-    /// What a receipt says beyond block and status.
+    /// Writes the details of a receipt beyond block and status.
     fn receipt(&self, tx_id: TxId, mined: &TxReceipt) -> Result<(), QueryError> {
         let ReceiptDetails { transaction_index, effective_gas_price, l1_fee, contract_address } =
             mined.details;
@@ -177,27 +178,18 @@ impl SectionWriter<'_> {
         if !slot.recycled {
             return Ok(());
         }
-        let Submitter { chain_id, address } = self.lease.submitter;
-        let params = params![
-            chain_id.as_i64(),
-            address.as_slice(),
-            slot.nonce.as_i64(),
-            slot.attempt.tx_hash.as_slice()
-        ];
-        match self.conn.exec(queries::RECYCLABLE_TAKE, params)? {
-            1 => Ok(()),
-            _ => Err(QueryError::defect(format!("nonce {} is not recyclable", slot.nonce))),
-        }
+        let (chain_id, address) = key(self.lease.submitter);
+        let hash = slot.attempt.tx_hash.as_slice();
+        let params = (chain_id, address, slot.nonce.as_i64(), hash);
+        let problem = || format!("nonce {} is not recyclable", slot.nonce);
+        self.conn.exec_one(queries::RECYCLABLE_TAKE, params, problem)
     }
 
     /// I3: only a nonce that no caller holds can become recyclable.
     fn free_slot(&self, nonce: Nonce) -> Result<(), QueryError> {
-        let Submitter { chain_id, address } = self.lease.submitter;
-        let params = params![chain_id.as_i64(), address.as_slice(), nonce.as_i64()];
-        match self.conn.exec(queries::SLOT_FREE, params)? {
-            1 => Ok(()),
-            _ => Err(QueryError::defect(format!("nonce {nonce} is held by a caller"))),
-        }
+        let (chain_id, address) = key(self.lease.submitter);
+        let problem = || format!("nonce {nonce} is held by a caller");
+        self.conn.exec_one(queries::SLOT_FREE, (chain_id, address, nonce.as_i64()), problem)
     }
 
     /// I5: the signed bytes and their hash become durable with the change that adds them.
@@ -226,16 +218,8 @@ impl SectionWriter<'_> {
         to: i16,
         detail: Option<&str>,
     ) -> Result<(), QueryError> {
-        let params = params![
-            tx_id.uuid().into_bytes(),
-            version,
-            self.node.as_str(),
-            self.lease.token.as_i64(),
-            event,
-            from,
-            to,
-            detail
-        ];
+        let (id, token) = (tx_id.uuid().into_bytes(), self.lease.token.as_i64());
+        let params = (id, version, self.node.as_str(), token, event, from, to, detail);
         self.conn.exec(queries::HISTORY_INSERT, params).map(drop)
     }
 

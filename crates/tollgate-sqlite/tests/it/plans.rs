@@ -1,13 +1,14 @@
-//! Queries that run in a loop never read all finished rows.
+//! No query reads all finished rows.
 
 use rusqlite::{Connection, StatementStatus};
-use tollgate_sqlite::{SqliteOptions, migrate, queries};
+use tollgate_sqlite::queries;
+use tollgate_testkit::SqliteFixture;
 
-use crate::support::{Folder, connect};
+use crate::connect;
 
 const FINISHED: u32 = 1_000_000;
 
-/// What grows for ever.
+/// Tables that grow for ever.
 const HISTORY: [&str; 7] = [
     "managed_tx",
     "tx_attempt",
@@ -18,62 +19,16 @@ const HISTORY: [&str; 7] = [
     "submitter_history",
 ];
 
-/// Statements that run for every batch, tick or page.
-const IN_LOOPS: [&str; 41] = [
-    "request_find",
-    "tx_lock",
-    "tx_update",
-    "tx_get",
-    "tx_by_request",
-    "tx_by_hash",
-    "tx_open_work",
-    "tx_line_head",
-    "tx_slots",
-    "tx_page",
-    "tx_page_open",
-    "tx_page_failed",
-    "attempt_of",
-    "history_page",
-    "confirmation_get",
-    "completion_number",
-    "completion_end",
-    "completion_page",
-    "submitter_depth",
-    "cursor_lock",
-    "cursor_move",
-    "status_change",
-    "mode_change",
-    "submitter_modes",
-    "submitter_page",
-    "lease_find",
-    "lease_lock_expired",
-    "lease_take_over",
-    "lease_renew",
-    "lease_release",
-    "lease_owners",
-    "lease_orphans",
-    "lease_guard",
-    "recyclable_lock",
-    "reservation_page",
-    "reservation_used_from",
-    "reservation_lowest",
-    "reservation_expire",
-    "reservation_retire",
-    "reservation_adopt",
-    "submitter_history_page",
-];
-
 #[tokio::test]
 async fn no_query_in_a_loop_walks_over_a_million_finished_rows() {
-    let folder = Folder::new();
-    migrate(&SqliteOptions::file(folder.database())).await.unwrap();
-    let conn = connect(&folder.database());
+    let fixture = SqliteFixture::new().await;
+    let conn = connect(&fixture.path());
     check_plans(&conn, "empty");
     grow(&conn);
     check_plans(&conn, "grown");
     conn.execute_batch("pragma analysis_limit = 1000; analyze").unwrap();
     // Plans are made anew with what the analysis found.
-    let conn = connect(&folder.database());
+    let conn = connect(&fixture.path());
     check_plans(&conn, "analysed");
     lists_by_time_read_the_rows_between_their_ids(&conn);
 }
@@ -103,8 +58,8 @@ fn lists_by_time_read_the_rows_between_their_ids(conn: &Connection) {
 }
 
 fn check_plans(conn: &Connection, when: &str) {
-    for name in IN_LOOPS {
-        let sql = text(name);
+    for (_, query) in queries::all().into_iter().filter(|(_, query)| query.name() != "begin") {
+        let (name, sql) = (query.name(), query.text());
         for step in plan(conn, sql) {
             let reads_all = HISTORY.iter().any(|table| scans(sql, &step, table));
             assert!(!reads_all, "{name}, {when}: {step}");
@@ -131,7 +86,7 @@ fn plan(conn: &Connection, sql: &str) -> Vec<String> {
     steps
 }
 
-/// Whether a step reads all of `table`, under its own name or an alias of the query.
+/// True if a step reads all of `table`, under its own name or an alias of the query.
 fn scans(sql: &str, step: &str, table: &str) -> bool {
     let Some(what) = step.strip_prefix("SCAN ") else { return false };
     let name = what.split_whitespace().next().unwrap_or_default();
@@ -151,9 +106,8 @@ fn a_scan_is_noticed_under_any_alias() {
 /// accounts, only with those that have work.
 #[tokio::test]
 async fn look_for_orphans_costs_the_same_with_any_number_of_idle_submitters() {
-    let folder = Folder::new();
-    migrate(&SqliteOptions::file(folder.database())).await.unwrap();
-    let conn = connect(&folder.database());
+    let fixture = SqliteFixture::new().await;
+    let conn = connect(&fixture.path());
     conn.execute_batch(
         "insert into chain values (1, zeroblob(32), 0);
          insert into submitter_cursor values (1, unhex(printf('%040x', 7)), 0, 1, 1, null, 0);

@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
-use std::env::Args;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,30 +9,28 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tollgate_model::NodeId;
 use tollgate_model::port::{
-    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, NoCheckpoints, Reserve, Section,
+    Acquisition, Checkpoint, Checkpoints, FencedBatch, Lease, NoCheckpoints, Section,
     SectionOutcome, Store, StoreError,
 };
 use tollgate_postgres::{PgOptions, PgStore};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::builders::{
-    IntentExt, SectionExt, intent, long_terms, node_id, nonce, submitter,
+    IntentExt, SectionExt, intent, long_terms, node_id, reserve, submitter,
 };
 use tollgate_testkit::child_process::{ChildScenario, DONE, POSTGRES, SQLITE, STOPPED};
-use uuid::Uuid;
 
 #[tokio::main]
 async fn main() {
-    let mut args = std::env::args();
-    args.next();
-    let database = Database::read(&mut args);
-    let scenario = ChildScenario::from_name(&args.next().unwrap()).unwrap();
-    let submitter = submitter(args.next().unwrap().parse().unwrap());
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let [database @ .., scenario, n] = &args[..] else { panic!("too few arguments: {args:?}") };
+    let scenario = ChildScenario::from_name(scenario).unwrap();
+    let submitter = submitter(n.parse().unwrap());
 
     let watch: Arc<dyn Checkpoints> = match scenario {
         ChildScenario::MidBatch => Arc::new(StopWhenWritten),
         ChildScenario::BetweenBatches => Arc::new(NoCheckpoints),
     };
-    let store = database.open(watch).await;
+    let store = open(database, watch).await;
     let node = node_id("child");
     let lease = match store.acquire(submitter, &node, &long_terms()).await.unwrap() {
         Acquisition::Granted { lease, .. } => lease,
@@ -55,14 +52,10 @@ async fn everything_that_needs_the_lease(store: &dyn Store, node: &NodeId, lease
     let batch = Section::new(lease).cursor(1, 2).create(intent().at(1));
     report("commit", commit(store, node, batch).await);
     report("renew", store.renew(node, &[lease], &long_terms()).await.map(|kept| kept.len()));
-    let ask = Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: Duration::from_secs(60),
-        floor: nonce(0),
-        outstanding_max: 10,
-    };
-    report("reserve", store.reserve(node, &ask).await.map(|reservation| reservation.is_some()));
+    report(
+        "reserve",
+        store.reserve(node, &reserve(lease)).await.map(|reservation| reservation.is_some()),
+    );
     report("settle", store.settle(node, lease, &[]).await.map(|_| "settled"));
     report("release", store.release(node, &[lease]).await);
 }
@@ -116,37 +109,19 @@ impl Checkpoints for StopWhenWritten {
     }
 }
 
-enum Database {
-    Postgres { url: String, idle_limit: Duration },
-    Sqlite { path: String },
-}
-
-impl Database {
-    fn read(args: &mut Args) -> Self {
-        let kind = args.next().unwrap();
-        if kind == POSTGRES {
-            let url = args.next().unwrap();
-            let idle_limit = Duration::from_millis(args.next().unwrap().parse().unwrap());
-            Self::Postgres { url, idle_limit }
-        } else {
-            assert_eq!(kind, SQLITE, "which database");
-            Self::Sqlite { path: args.next().unwrap() }
+async fn open(database: &[String], watch: Arc<dyn Checkpoints>) -> Arc<dyn Store> {
+    match database {
+        [kind, url, idle_millis] if kind == POSTGRES => {
+            let mut options = PgOptions::new(url);
+            options.checkpoints = watch;
+            let idle_limit = Duration::from_millis(idle_millis.parse().unwrap());
+            options.session.idle_in_transaction_timeout = idle_limit;
+            Arc::new(PgStore::open(options).await.unwrap())
         }
-    }
-
-    async fn open(&self, watch: Arc<dyn Checkpoints>) -> Arc<dyn Store> {
-        match self {
-            Self::Postgres { url, idle_limit } => {
-                let mut options = PgOptions::new(url);
-                options.checkpoints = watch;
-                options.session.idle_in_transaction_timeout = *idle_limit;
-                Arc::new(PgStore::open(options).await.unwrap())
-            }
-            Self::Sqlite { path } => {
-                let mut options = SqliteOptions::file(path);
-                options.checkpoints = watch;
-                Arc::new(SqliteStore::open(options).await.unwrap())
-            }
+        [kind, path] if kind == SQLITE => {
+            let options = SqliteOptions { checkpoints: watch, ..SqliteOptions::file(path) };
+            Arc::new(SqliteStore::open(options).await.unwrap())
         }
+        other => panic!("not a database: {other:?}"),
     }
 }

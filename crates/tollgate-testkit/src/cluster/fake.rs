@@ -92,7 +92,7 @@ impl Cluster<Arc<FakeChain>> {
         for id in ids {
             loop {
                 let record = self.record(*id).await;
-                if record.seen.state.is_final() {
+                if record.row.state.is_final() {
                     break;
                 }
                 assert!(!limit.is_over(), "not final: {record:?}, pool {}", self.chain.pooled());

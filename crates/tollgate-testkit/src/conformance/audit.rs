@@ -1,18 +1,15 @@
 //! The audit trail of submitters: who changed its status or mode or moved its cursor, when, and why.
 
-use std::time::Duration;
-
 use tollgate_model::TxEvent;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     Lease, ModeChange, Reserve, Section, SectionOutcome, StatusChange, SubmitterEntry,
 };
-use uuid::Uuid;
 
 use crate::builders::{
-    IntentExt, SectionExt, full_page, intent, nonce, one_slot, page, section, submitter, text,
+    IntentExt, SectionExt, full_page, intent, nonce, one_slot, reserve, section, submitter, text,
 };
-use crate::node::{TestNode, is_committed};
+use crate::node::{TestNode, all_pages, is_committed};
 use crate::store_fixture::StoreFixture;
 
 fn status(lease: Lease, from: SubmitterStatus, to: SubmitterStatus, reason: &str) -> Section {
@@ -34,11 +31,9 @@ fn word(event: &str, detail: &str) -> (String, String) {
     (event.to_owned(), detail.to_owned())
 }
 
-/// Node, token, time and reason, in the order in which it happened.
 pub async fn every_change_of_a_submitters_status_is_on_record(fixture: &dyn StoreFixture) {
     use SubmitterStatus::{Active, Paused, Protect};
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     a.write_whole(status(lease, Active, Paused, "maintenance")).await;
     a.write_whole(status(lease, Paused, Active, "done")).await;
     fixture.expire(submitter(1)).await;
@@ -54,17 +49,11 @@ pub async fn every_change_of_a_submitters_status_is_on_record(fixture: &dyn Stor
     assert_eq!(a.submitter_history(submitter(2), 0, full_page()).await.unwrap(), []);
 }
 
-/// An allocation is not: it is on record with its transaction.
+/// Allocations are not recorded here: they are on record with their transactions.
 pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
-    let ask = |floor: u64| Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: Duration::from_secs(600),
-        floor: nonce(floor),
-        outstanding_max: 10,
-    };
+    let ask = |floor: u64| Reserve { floor: nonce(floor), ..reserve(lease) };
     assert!(a.reserve(&a.id, &ask(0)).await.unwrap().is_some());
     assert_eq!(words(&a).await, [], "allocations");
     a.write_whole(section(lease).cursor(2, 5)).await;
@@ -77,8 +66,7 @@ pub async fn a_cursor_that_moves_without_opening_slots_is_on_record(fixture: &dy
 
 pub async fn unwritten_changes_are_not_on_record(fixture: &dyn StoreFixture) {
     use SubmitterStatus::{Active, Paused};
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     assert!(!is_committed(&a.write(status(lease, Paused, Active, "it is not")).await));
     assert!(!is_committed(&a.write(section(lease).cursor(3, 5)).await));
     fixture.expire(submitter(1)).await;
@@ -87,19 +75,15 @@ pub async fn unwritten_changes_are_not_on_record(fixture: &dyn StoreFixture) {
     assert_eq!(words(&a).await, [], "I2");
 }
 
-/// Oldest first, after a number.
 pub async fn a_submitters_record_is_read_in_pages(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     for n in 0..7 {
         a.write_whole(section(lease).cursor(n, n + 1)).await;
     }
-    let (mut read, mut after) = (Vec::new(), 0);
-    loop {
-        let next = a.submitter_history(submitter(1), after, page(3)).await.unwrap();
-        let Some(last) = next.last() else { break };
-        after = last.number;
-        read.extend(next);
-    }
+    let read = all_pages(3, async |last: Option<&SubmitterEntry>, page| {
+        a.submitter_history(submitter(1), last.map_or(0, |entry| entry.number), page).await
+    });
+    let read = read.await;
     assert_eq!((read.len(), read), (7, entries(&a).await));
 }
 
@@ -109,11 +93,9 @@ fn mode(lease: Lease, from: Mode, to: Mode) -> Section {
     section
 }
 
-/// The mode changes under the fence, by comparison, and is on record.
 pub async fn a_change_of_mode_is_fenced_compared_and_on_record(fixture: &dyn StoreFixture) {
     use Mode::{Pipelined, Strict};
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     let stale = a.write(mode(lease, Strict, Pipelined)).await;
     assert!(matches!(stale, SectionOutcome::Stale { .. }), "{stale:?}");
     a.write_whole(mode(lease, Pipelined, Strict).cursor(0, 3)).await;
@@ -141,18 +123,10 @@ pub async fn a_mode_does_not_change_while_anything_is_open_or_reserved(fixture: 
         assert!(matches!(outcome, SectionOutcome::Refused(_)), "{why}: {outcome:?}");
         assert_eq!(a.known(submitter(1)).await.mode, Pipelined, "{why}");
     };
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
+    let tx = a.created(lease, intent()).await;
     refused("a transaction waits for a slot").await;
     a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
-    let ask = Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: Duration::from_secs(60),
-        floor: nonce(0),
-        outstanding_max: 1,
-    };
-    let held = a.reserve(&a.id, &ask).await.unwrap().unwrap();
+    let held = a.reserve(&a.id, &reserve(lease)).await.unwrap().unwrap();
     refused("a caller holds a nonce").await;
     let why = text("not needed");
     let back = a.reservation_recyclable(&a.id, lease, held.nonce, held.owner_token, &why).await;

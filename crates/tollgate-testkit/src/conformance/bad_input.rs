@@ -1,12 +1,9 @@
-//! What can't be stored is refused by name before it is half-written, and what can be is kept to
-//! the last bit.
+//! Values that can't be stored are refused by name, and all others are kept to the last bit.
 
 use std::time::Duration;
 
-use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::{
-    BatchLimits, Evidence, FencedBatch, LiveNode, NewTx, Page, Payload, Schedule, Section,
-    SectionOutcome, StoreError, TxUpdate,
+    BatchLimits, Evidence, LiveNode, Page, Payload, Schedule, SectionOutcome, StoreError,
 };
 use tollgate_model::{
     Bytes, GasPrice, NodeId, Nonce, RequestId, Submitter, Text, Timestamp, TxEvent,
@@ -15,12 +12,11 @@ use uuid::Uuid;
 
 use crate::builders::{
     CHAIN, IntentExt, SectionExt, chain_id, confirmations, event, intent, mined_in, moved, nonce,
-    one_slot, section, setup, submitter, text,
+    section, setup, submitter, text,
 };
 use crate::node::is_committed;
 use crate::store_fixture::StoreFixture;
 
-/// No type that reaches a store can hold a NUL or an endless text.
 pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreFixture) {
     let long = "x".repeat(10_000);
     for bad in ["a\0b", long.as_str()] {
@@ -32,22 +28,19 @@ pub async fn text_that_no_store_can_hold_is_refused_by_name(fixture: &dyn StoreF
     assert_eq!(Page::new(Page::MAX + 1).unwrap_err().field, "limit");
     // What the fixture said is cut to size instead, and what is left can be stored.
     let (a, lease) = fixture.owner().await;
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "noted");
+    let tx = a.created(lease, intent()).await;
+    let mut update = a.note(tx.tx_id, "noted").await;
     let lossy: Text<2000> = Text::lossy(&format!("a\0b{}", "\u{20ac}".repeat(3_000)));
     update.last_error = Some(lossy.clone());
     a.apply(lease, update).await;
     assert_eq!(a.record(tx.tx_id).await.last_error, Some(lossy));
 }
 
-/// Text is data: quotes, wildcards and other scripts come back as they went in.
 pub async fn strange_text_comes_back_as_it_went_in(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let widest = "\u{1f980}".repeat(RequestId::MAX_BYTES / 4);
     for name in ["'; drop table managed_tx; --", "%_\\\"$1 ?1 :a", " 漢字 ", "null", &widest] {
-        let tx = intent().named(name);
-        a.write_whole(section(lease).create(tx.clone())).await;
+        let tx = a.created(lease, intent().named(name)).await;
         let found = a.tx_by_request(submitter(1), &tx.request_id.clone().unwrap()).await.unwrap();
         let found = found.unwrap_or_else(|| panic!("{name:?} is not found"));
         assert_eq!((found.tx_id, found.request_id), (tx.tx_id, tx.request_id));
@@ -63,7 +56,6 @@ pub async fn strange_text_comes_back_as_it_went_in(fixture: &dyn StoreFixture) {
     assert_eq!(a.live_nodes(chain_id(CHAIN), Duration::from_secs(600)).await.unwrap(), [node]);
 }
 
-/// The largest values of every kind are kept to the last bit.
 pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let last = Submitter::new(chain_id(i64::MAX as u64), submitter(1).address);
@@ -95,7 +87,7 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
     let mut mined = mined_in(attempt.tx_hash, i64::MAX as u64);
     mined.gas_used = i64::MAX as u64;
     mined.revert_reason = Some(text(&"r".repeat(2_000)));
-    let mut update = moved(tx.tx_id, record.seen, TxEvent::Mined);
+    let mut update = moved(tx.tx_id, record.row, TxEvent::Mined);
     update.evidence = Evidence::Set(mined.clone());
     let list = confirmations(i64::MAX as u64, BatchLimits::CONFIRMATIONS);
     update.confirmations = Some(list.clone());
@@ -104,47 +96,6 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
     assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), Some(list));
 }
 
-/// A number that the database can't hold is refused, and never stored as another number.
-pub async fn a_number_beyond_the_database_is_refused_and_nothing_is_written(
-    fixture: &dyn StoreFixture,
-) {
-    let (a, lease) = fixture.owner().await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
-    let before = a.record(tx.tx_id).await;
-    let hash = before.newest_hash.unwrap();
-    let with = |change: &dyn Fn(&mut TxUpdate)| {
-        let mut update = moved(tx.tx_id, before.seen, TxEvent::Mined);
-        update.evidence = Evidence::Set(mined_in(hash, 7));
-        change(&mut update);
-        update
-    };
-    let too_big = |block_number, gas_used| {
-        let mut mined = mined_in(hash, block_number);
-        mined.gas_used = gas_used;
-        Evidence::Set(mined)
-    };
-    let updates = [
-        with(&|update| update.evidence = too_big(u64::MAX, 1)),
-        with(&|update| update.evidence = too_big(1, u64::MAX)),
-        with(&|update| update.confirmations = Some(confirmations(u64::MAX, 1))),
-    ];
-    for update in updates {
-        let batch = FencedBatch::new(a.id.clone(), vec![section(lease).change(update.clone())]);
-        let refused = match batch {
-            Err(InvalidValue { .. }) => true,
-            Ok(batch) => match a.commit(&batch).await {
-                Err(StoreError::Invalid(_)) => true,
-                Ok(outcomes) => matches!(outcomes[..], [SectionOutcome::Refused(_)]),
-                Err(error) => panic!("not a named refusal: {error}"),
-            },
-        };
-        assert!(refused, "stored as another number: {update:?}");
-        assert_eq!(a.record(tx.tx_id).await, before, "nothing was written");
-    }
-}
-
-/// Times without end are cut to what the database can hold, or refused; nothing breaks.
 pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut eternal = intent();
@@ -153,13 +104,12 @@ pub async fn a_time_beyond_the_database_is_cut_or_refused_by_name(fixture: &dyn 
     let kept = is_kept_or_refused(outcome);
     assert_eq!(a.has(eternal.tx_id).await, kept);
 
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "scheduled");
+    let tx = a.created(lease, intent()).await;
+    let mut update = a.note(tx.tx_id, "scheduled").await;
     update.schedule = Schedule::In(Duration::MAX);
     let kept = is_kept_or_refused(a.try_write_one(section(lease).change(update)).await);
     let record = a.record(tx.tx_id).await;
-    assert_eq!(record.seen.version, 1 + u32::from(kept));
+    assert_eq!(record.row.version, 1 + u32::from(kept));
     if kept {
         let due = record.next_resubmit_at.expect("it was scheduled");
         assert!(due.since(record.updated_at) > Duration::from_secs(86_400 * 365), "{due:?}");
@@ -172,43 +122,4 @@ fn is_kept_or_refused(outcome: Result<SectionOutcome, StoreError>) -> bool {
         Ok(SectionOutcome::Refused(_)) | Err(StoreError::Invalid(_)) => false,
         other => panic!("neither kept nor refused by name: {other:?}"),
     }
-}
-
-/// A batch beyond its limits can't be made, so no store ever sees one.
-pub async fn a_batch_that_breaks_a_limit_cannot_be_made(fixture: &dyn StoreFixture) {
-    let (a, lease) = fixture.owner().await;
-    let refused = |section: Section| FencedBatch::new(a.id.clone(), vec![section]).is_err();
-    let many = std::iter::repeat_with(intent).take(BatchLimits::OPS + 1);
-    assert!(refused(section(lease).creates(many)), "I13: too many operations");
-    let two = vec![one_slot(lease, 0), one_slot(lease, 1)];
-    assert!(FencedBatch::new(a.id.clone(), two).is_err(), "two sections for one submitter");
-    let tx = intent();
-    assert!(refused(section(lease).creates([tx.clone(), tx])), "one transaction twice");
-    assert!(refused(section(lease).create(intent().at(0))), "I3: a slot without the cursor");
-    assert!(refused(section(lease).cursor(5, 4)), "I4: the cursor goes back");
-    let outside = section(lease).cursor(5, 6).create(intent().at(6));
-    assert!(refused(outside), "I3: a slot outside of the step");
-    let twice = section(lease).cursor(5, 7).creates([intent().at(5), intent().at(5)]);
-    assert!(refused(twice), "I3: one slot twice");
-    let ahead = section(lease).cursor(5, 7).create(intent().recycling(6));
-    assert!(refused(ahead), "I3: recycled slots lie below the cursor");
-    let changed = |change: &dyn Fn(&mut NewTx)| {
-        let mut tx = intent().at(5);
-        change(&mut tx);
-        section(lease).cursor(5, 6).create(tx)
-    };
-    let no_bytes = changed(&|tx| tx.slot.as_mut().unwrap().attempt.raw = Bytes::new());
-    assert!(refused(no_bytes), "an attempt without bytes");
-    let gas = changed(&|tx| tx.slot.as_mut().unwrap().attempt.fees.gas_limit = u64::MAX);
-    assert!(refused(gas), "more gas than a store can hold");
-    let body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES + 1]);
-    let loud = changed(&|tx| {
-        tx.outbox = Some(event("loud"));
-        tx.outbox.as_mut().unwrap().body = body.clone();
-    });
-    assert!(refused(loud), "I13: an event that is too large");
-    assert!(Payload::new(Bytes::new()).is_err(), "an empty intent");
-    let huge = Bytes::from(vec![0; BatchLimits::PAYLOAD_BYTES + 1]);
-    assert!(Payload::new(huge).is_err(), "I13: a payload that is too large");
-    assert_eq!(fixture.count("managed_tx").await, 0);
 }

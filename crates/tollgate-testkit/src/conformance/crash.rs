@@ -1,4 +1,4 @@
-//! The server crashes under load: what was acknowledged is there, what was not is told apart.
+//! The server crashes under load: acknowledged writes are durable, and unknown commits can be resolved.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,16 +19,16 @@ const WRITERS: u64 = 4;
 const BETWEEN_CRASHES: usize = 25;
 const PER_BATCH: u64 = 3;
 
-/// What the test knows while the server comes and goes.
+/// The shared state of the writers.
 #[derive(Default)]
 struct Load {
     over: AtomicBool,
     acknowledged: AtomicUsize,
-    /// Tokens as they were granted, for the submitter that changes hands all the time.
+    /// Tokens as they were granted, for the submitter whose owner changes all the time.
     tokens: Mutex<Vec<u64>>,
 }
 
-/// What one writer was told.
+/// The answers to one writer.
 #[derive(Default)]
 struct Told {
     there: BTreeMap<TxId, u64>,
@@ -75,7 +75,7 @@ pub async fn nothing_acknowledged_is_lost_when_the_server_crashes_under_load(fix
     assert!(tokens.is_sorted_by(|a, b| a < b), "I4: a token was issued twice: {tokens:?}");
 }
 
-/// What is there is exactly what the writer was told, and its nonces are consecutive.
+/// Checks that exactly the acknowledged transactions exist, with consecutive nonces.
 async fn audit(auditor: &TestNode, submitter: Submitter, told: &Told) {
     for (tx_id, nonce) in &told.there {
         let record = auditor.tx(*tx_id).await.unwrap();
@@ -122,7 +122,7 @@ async fn write_on(node: TestNode, lease: Lease, load: Arc<Load>) -> Told {
     told
 }
 
-/// Whether a batch whose commit is unknown is there: all of it or none.
+/// Resolves an unknown commit; returns true if the batch is durable. All of it is, or none.
 async fn settled(node: &TestNode, lease: Lease, ids: &[TxId], cursor: u64) -> bool {
     let settled = until("the server", || async {
         match node.settle(&node.id, lease, ids).await {
@@ -139,7 +139,7 @@ async fn settled(node: &TestNode, lease: Lease, ids: &[TxId], cursor: u64) -> bo
     there > 0
 }
 
-/// Takes a lease and lets it go, over and over.
+/// Takes and releases a lease, again and again.
 async fn take_turns(node: TestNode, contested: Submitter, load: Arc<Load>) {
     while !load.over.load(Ordering::SeqCst) {
         match node.acquire(contested, &node.id, &long_terms()).await {

@@ -13,11 +13,10 @@ use crate::builders::{
     IntentExt, SectionExt, chain, chain_id, event, full_page, intent, moved, on_other_chain,
     other_chain, page, section, seq, submitter,
 };
-use crate::node::TestNode;
+use crate::node::{TestNode, is_committed};
 use crate::store_fixture::StoreFixture;
 use crate::wait::within;
 
-/// An outcome says what ended, how, and with which hash.
 pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let (mined, withdrawn) = (intent().at(0).named("order-1"), intent());
@@ -46,7 +45,6 @@ pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
     assert_eq!(a.feed_end(chain().chain_id).await.unwrap(), seq(2));
 }
 
-/// Outcomes of one batch follow each other; those of a batch that was not written are not there.
 pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let mut ended = Vec::new();
@@ -56,8 +54,7 @@ pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn Sto
         a.write_whole(section(lease).creates(txs.clone())).await;
         let mut ends = section(lease);
         for tx in &txs {
-            let seen = a.record(tx.tx_id).await.seen;
-            ends = ends.change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
+            ends = ends.change(a.change(tx.tx_id, TxEvent::Withdrawn).await);
         }
         // The same outcomes in a section that can't be written leave no number behind.
         let stale = ends.clone().cursor(5, 6).create(intent().at(5));
@@ -75,12 +72,27 @@ pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn Sto
     assert!(feed.iter().map(|entry| entry.tx_id).eq(ended), "in the order of commits");
 }
 
+/// I10: no transaction ends without its completion.
+pub async fn a_change_whose_completion_has_no_number_is_refused_and_not_written(
+    fixture: &dyn StoreFixture,
+) {
+    let a = fixture.node("a").await;
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let tx = a.created(lease, intent()).await;
+    assert_eq!(fixture.execute("delete from completion_counter").await, Ok(1));
+    let row = a.record(tx.tx_id).await.row;
+    let end = section(lease).change(moved(tx.tx_id, row, TxEvent::Withdrawn));
+    let outcomes = a.write_all(vec![end, section(other).create(intent())]).await;
+    assert!(matches!(outcomes[0], SectionOutcome::Refused(_)), "{outcomes:?}");
+    assert!(is_committed(&outcomes[1]), "I14: {outcomes:?}");
+    assert_eq!(a.record(tx.tx_id).await.row, row, "I10: refused, and written all the same");
+}
+
 const WRITERS: u64 = 8;
 const COMMITS: usize = 60;
 const PER_COMMIT: usize = 7;
 
-/// Readers that remember only the last place they saw miss nothing and see nothing twice, whatever
-/// the order of commits is.
+/// Readers remember only the last number that they saw.
 pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(fixture: &dyn StoreFixture) {
     let total = usize::try_from(WRITERS).unwrap() * COMMITS * PER_COMMIT;
     let mut writers = Vec::new();
@@ -115,14 +127,14 @@ pub async fn readers_of_the_feed_miss_nothing_under_concurrent_commits(fixture: 
         let (of, feed) = within("a reader of the feed", reader).await.unwrap();
         let missed = ended[&of].len() - feed.len();
         assert_eq!(missed, 0, "I10: a reader missed {missed}");
-        let seen: HashSet<_> = feed.iter().map(|entry| entry.tx_id).collect();
-        assert_eq!(seen, ended[&of], "I10: each outcome once, and only those of its chain");
+        let row: HashSet<_> = feed.iter().map(|entry| entry.tx_id).collect();
+        assert_eq!(row, ended[&of], "I10: each outcome once, and only those of its chain");
         seqs.extend(feed.iter().map(|entry| entry.seq.get()));
     }
     assert!(seqs.into_iter().eq(1..=total as u64), "I10: the numbers of all chains have no gap");
 }
 
-/// Reads one chain's completions, remembering only where to go on, until nothing more can come.
+/// Reads one chain's completions by the last number alone, until no more can follow.
 async fn read_feed(
     node: TestNode,
     of: ChainId,
@@ -146,7 +158,7 @@ async fn read_feed(
     }
 }
 
-/// A node shows its own chain's outcomes. A reader passes over those of other chains, once.
+/// A node lists the completions of its own chain. A reader skips those of other chains once.
 pub async fn a_page_holds_one_chains_completions_and_leads_past_those_of_others(
     fixture: &dyn StoreFixture,
 ) {
@@ -156,8 +168,7 @@ pub async fn a_page_holds_one_chains_completions_and_leads_past_those_of_others(
     let there = a.lease(on_other_chain(1)).await;
     // 1 and 4 are here, 2, 3 and 5 there.
     for lease in [here, there, there, here, there] {
-        let tx = intent();
-        a.write_whole(section(lease).create(tx.clone())).await;
+        let tx = a.created(lease, intent()).await;
         a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
     }
     let look = async |of: ChainRegistration, after: u64, size: u32| {
@@ -194,7 +205,6 @@ async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
     (lease, txs.iter().map(|tx| tx.tx_id).collect())
 }
 
-/// Events wait until they were delivered, oldest first, and are then forgotten.
 pub async fn outbox_keeps_events_until_they_are_deleted(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     for n in 0..5 {

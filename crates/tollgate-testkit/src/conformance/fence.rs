@@ -1,7 +1,7 @@
 //! The fence: nothing is written without the lease, and nothing lands after a takeover.
 //!
-//! The races are made to happen: a pause point holds the old owner in the middle of its transaction while
-//! the lease's time runs out and another node reaches for it.
+//! The races are forced: a pause point stops the old owner in the middle of its transaction while its lease
+//! expires and another node tries to take it over.
 
 use std::time::Duration;
 
@@ -9,29 +9,24 @@ use tollgate_model::port::{
     Checkpoint, Lease, Reserve, ReturnedNonces, SectionOutcome, StoreError,
 };
 use tollgate_model::{NodeId, TxEvent};
-use uuid::Uuid;
 
 use crate::builders::{
-    IntentExt, SectionExt, hash, intent, moved, nonce, one_slot, section, submitter, text,
+    IntentExt, SectionExt, full_page, hash, intent, moved, nonce, one_slot, reserve, section,
+    submitter, text,
 };
 use crate::node::{TestNode, is_committed};
 use crate::store_fixture::{NodeOptions, StoreFixture, StoreKind};
 use crate::wait::within;
 
-/// I2, for a writer that is held at `at` while its lease runs out and another node reaches for it.
+/// I2, for a writer that is paused at `at` while its lease expires and another node tries to take it over.
 async fn a_held_writer_never_lands_after_a_takeover(fixture: &dyn StoreFixture, at: Checkpoint) {
-    let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let ((a, lease), b) = (fixture.owner().await, fixture.hasty_node("b").await);
     let tx = intent().at(0);
-    let mut hold = a.checkpoints.pause_at(at);
-    let late = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
-    hold.reached().await;
+    let late = a.hold_batch(at, section(lease).cursor(0, 1).create(tx.clone())).await;
     fixture.expire_in_flight(submitter(1)).await;
 
     let early = b.try_take_over(submitter(1)).await;
-    hold.release();
-    let landed = within("the late writer", late).await.unwrap();
-    let landed = landed.as_ref().is_ok_and(is_committed);
+    let landed = late.lands().await;
     if let Some((_, cursor)) = early {
         assert!(!landed, "I2: a write of {:?} landed after the takeover", lease.token);
         assert_eq!(cursor, 0);
@@ -55,59 +50,51 @@ async fn a_held_writer_never_lands_after_a_takeover(fixture: &dyn StoreFixture, 
     assert_eq!(fixture.count(&rows).await, 1, "I3: one slot, one transaction");
 }
 
-/// The lease is proved, and held still, from the first statement on.
 pub async fn a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(
     fixture: &dyn StoreFixture,
 ) {
     a_held_writer_never_lands_after_a_takeover(fixture, Checkpoint::BatchGuarded).await;
 }
 
-/// … and until the commit.
 pub async fn a_writer_delayed_before_commit_cannot_land_after_a_takeover(
     fixture: &dyn StoreFixture,
 ) {
     a_held_writer_never_lands_after_a_takeover(fixture, Checkpoint::BatchWritten).await;
 }
 
-/// A takeover that waited for a writer must not answer from a picture older than the wait.
+/// The takeover must not read from a snapshot that is older than its wait.
 pub async fn a_takeover_that_waited_for_a_writer_sees_what_it_wrote(fixture: &dyn StoreFixture) {
     // More than one round: a takeover may look again by itself, and then it sees enough by luck.
     for n in 1..=4 {
         let (a, b) = (fixture.node("a").await, fixture.node("b").await);
         let lease = a.own(submitter(n)).await;
-        let tx = intent().at(0);
-        let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
-        let late = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
-        hold.reached().await;
+        let late = a.hold_batch(Checkpoint::BatchWritten, one_slot(lease, 0)).await;
         fixture.expire_in_flight(submitter(n)).await;
 
         let waiting = tokio::spawn(async move { (b.take_over(submitter(n)).await, b) });
         fixture.somebody_waits_for_a_lock().await;
-        hold.release();
-        let outcome = within("the writer", late).await.unwrap().unwrap();
-        assert!(is_committed(&outcome), "it held the lease still: {outcome:?}");
+        let outcome = late.finish().await.unwrap();
+        assert!(is_committed(&outcome), "it still held the lease: {outcome:?}");
         let ((newer, cursor), b) = within("the takeover", waiting).await.unwrap();
         assert_eq!(cursor, 1, "I2: the new owner was given a cursor from before the takeover");
-        let open = b.open_work(submitter(n), None, crate::builders::full_page()).await.unwrap();
+        let open = b.open_work(submitter(n), None, full_page()).await.unwrap();
         assert_eq!(open.len(), 1, "the new owner goes on with what the old one wrote");
         b.write_whole(one_slot(newer, 1)).await;
     }
 }
 
-/// After a wait the database looks at the target row again, but not at what was checked before.
+/// After a wait PostgreSQL reads the target row again, but not the rows that were checked before.
 pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(
     fixture: &dyn StoreFixture,
 ) {
-    let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
-    let lease = a.own(submitter(1)).await;
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let seen = a.record(tx.tx_id).await.seen;
+    let ((a, lease), b) = (fixture.owner().await, fixture.hasty_node("b").await);
+    let tx = a.created(lease, intent()).await;
+    let row = a.record(tx.tx_id).await.row;
 
     let touch =
         format!("update managed_tx set version = version where tx_id = {}", fixture.id(tx.tx_id));
     let stranger = fixture.begin(&touch).await;
-    let late = a.write_aside(section(lease).change(moved(tx.tx_id, seen, TxEvent::Held)));
+    let late = a.write_aside(section(lease).change(moved(tx.tx_id, row, TxEvent::Held)));
     fixture.somebody_waits_for_a_lock().await;
     fixture.expire_in_flight(submitter(1)).await;
     let early = b.try_take_over(submitter(1)).await;
@@ -119,12 +106,12 @@ pub async fn a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(
         Some(early) => early,
         None => b.take_over(submitter(1)).await,
     };
-    let version = b.record(tx.tx_id).await.seen.version;
-    assert_eq!(version, seen.version + u32::from(landed), "the answer and the row agree");
+    let version = b.record(tx.tx_id).await.row.version;
+    assert_eq!(version, row.version + u32::from(landed), "the answer and the row agree");
     b.step(newer, tx.tx_id, TxEvent::Withdrawn).await;
 }
 
-/// A guard that had to wait for a takeover must judge by what the takeover wrote.
+/// The guard must judge by what the takeover wrote.
 pub async fn a_writer_that_waited_for_a_takeover_is_fenced(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let of = fixture.of(submitter(1));
@@ -140,33 +127,25 @@ pub async fn a_writer_that_waited_for_a_takeover_is_fenced(fixture: &dyn StoreFi
     assert_eq!(fixture.count("managed_tx").await, 0, "I2");
 }
 
-/// The lease is judged once, under the lock; a long transaction that nobody contends is whole.
+/// The lease is checked once, under the lock.
 pub async fn a_transaction_longer_than_its_lease_is_whole_and_the_last_one(
     fixture: &dyn StoreFixture,
 ) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
-    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchGuarded);
-    let long = a.write_aside(one_slot(lease, 0));
-    hold.reached().await;
+    let (a, b, lease) = fixture.owner_and_other().await;
+    let long = a.hold_batch(Checkpoint::BatchGuarded, one_slot(lease, 0)).await;
     fixture.expire_in_flight(submitter(1)).await;
-    hold.release();
-    let outcome = within("the long transaction", long).await.unwrap().unwrap();
-    assert!(is_committed(&outcome), "it held the lease still: {outcome:?}");
+    let outcome = long.finish().await.unwrap();
+    assert!(is_committed(&outcome), "it still held the lease: {outcome:?}");
     assert_eq!(a.write(one_slot(lease, 1)).await, SectionOutcome::Fenced, "I2: its time is over");
     assert_eq!(b.take_over(submitter(1)).await.1, 1);
 }
 
-/// A guard that is held must not make its own holder fail, whatever others commit meanwhile.
 pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(fixture: &dyn StoreFixture) {
     let (a, b) = (fixture.node("a").await, fixture.hasty_node("b").await);
     let (mine, other) = (a.own(submitter(1)).await, b.own(submitter(2)).await);
-    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchGuarded);
-    let guarded = a.write_aside(one_slot(mine, 0));
-    hold.reached().await;
+    let guarded = a.hold_batch(Checkpoint::BatchGuarded, one_slot(mine, 0)).await;
     let neighbour = b.try_write_one(one_slot(other, 0)).await;
-    hold.release();
-    let outcome = within("the guarded batch", guarded).await.unwrap();
+    let outcome = guarded.finish().await;
     let committed = outcome.as_ref().is_ok_and(is_committed);
     assert!(committed, "I1: a batch that holds its lease was undone by a neighbour: {outcome:?}");
     match neighbour {
@@ -180,32 +159,26 @@ pub async fn a_guarded_batch_commits_whatever_its_neighbours_do(fixture: &dyn St
     }
 }
 
-/// Nothing in flight under a lease may commit once it was let go.
 pub async fn a_release_never_overtakes_a_batch_in_flight(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let hasty = a.again(fixture, NodeOptions::HASTY).await;
-    let mut hold = a.checkpoints.pause_at(Checkpoint::BatchWritten);
-    let flying = a.write_aside(one_slot(lease, 0));
-    hold.reached().await;
+    let flying = a.hold_batch(Checkpoint::BatchWritten, one_slot(lease, 0)).await;
     let released = hasty.release(&a.id, &[lease]).await;
-    hold.release();
-    let landed = within("the batch", flying).await.unwrap();
-    let landed = landed.as_ref().is_ok_and(is_committed);
+    let landed = flying.lands().await;
     match released {
         Ok(count) => {
             assert_eq!(count, 1, "it was the node's");
-            assert!(!landed, "I2: a batch landed after its lease was let go");
+            assert!(!landed, "I2: a batch landed after its lease was released");
         }
         Err(error) => {
             assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
-            assert!(landed, "it held the lease still");
+            assert!(landed, "it still held the lease");
             assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 1);
         }
     }
     assert_eq!(a.write(one_slot(lease, 1)).await, SectionOutcome::Fenced, "I2");
 }
 
-/// Expiry alone is enough: an owner does not go on because nobody else came.
 pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     fixture.expire(submitter(1)).await;
@@ -216,10 +189,8 @@ pub async fn a_batch_after_expiry_is_refused_even_if_nobody_took_over(fixture: &
     assert_eq!(a.cursor(submitter(1)).await, 0);
 }
 
-/// The fence needs the owner's name and the very token; a good guess is not a lease.
 pub async fn a_lease_that_was_never_granted_writes_nothing(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     a.register(&[submitter(2)]).await;
     let unleased = Lease { submitter: submitter(2), ..lease };
     let unknown = Lease { submitter: submitter(3), ..lease };
@@ -232,18 +203,9 @@ pub async fn a_lease_that_was_never_granted_writes_nothing(fixture: &dyn StoreFi
     assert_eq!(fixture.count("managed_tx").await, 0);
 }
 
-/// Every critical call asks for the lease, not only the batch.
 pub async fn every_critical_call_of_a_fenced_node_is_refused(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
-    let token = Uuid::new_v4();
-    let ask = Reserve {
-        lease,
-        owner_token: token,
-        hold: Duration::ZERO,
-        floor: nonce(0),
-        outstanding_max: 10,
-    };
+    let (a, b, lease) = fixture.owner_and_other().await;
+    let ask = Reserve { hold: Duration::ZERO, ..reserve(lease) };
     a.reserve(&a.id, &ask).await.unwrap().expect("the lease is good");
     fixture.expire(submitter(1)).await;
     refuses_everything(&a, lease, &a.id, &ask).await;
@@ -251,7 +213,7 @@ pub async fn every_critical_call_of_a_fenced_node_is_refused(fixture: &dyn Store
     refuses_everything(&a, lease, &a.id, &ask).await;
     refuses_everything(&b, lease, &b.id, &ask).await;
     assert_eq!(a.cursor(submitter(1)).await, 1, "I2: no cursor was moved");
-    let reserved = a.reservations(submitter(1), None, crate::builders::full_page()).await.unwrap();
+    let reserved = a.reservations(submitter(1), None, full_page()).await.unwrap();
     assert_eq!(reserved.len(), 1, "I2: no reservation was touched");
     assert_eq!(reserved[0].state, tollgate_model::port::ReservationState::Reserved);
 }

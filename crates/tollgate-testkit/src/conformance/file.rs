@@ -1,4 +1,4 @@
-//! What only an embedded database does: one writer at a time, whoever it is.
+//! Promises of an embedded database alone: one writer at a time.
 
 use std::time::Duration;
 
@@ -8,8 +8,7 @@ use crate::builders::{long_terms, one_slot, submitter};
 use crate::child_process::{ChildScenario, DONE, STOPPED, StoreChild};
 use crate::store_fixture::{SqliteFixture, StoreFixture};
 
-/// While a writer is stopped in mid-transaction, others are told so and nothing is taken over; when
-/// it wakes it lands, and only then does the lease change hands.
+/// Other nodes are told `Unavailable` while a writer is stopped in mid-transaction.
 pub async fn frozen_writer_commits_before_any_takeover(fixture: &SqliteFixture) {
     let fixture: &dyn StoreFixture = fixture;
     let b = fixture.hasty_node("b").await;
@@ -37,4 +36,7 @@ pub async fn frozen_writer_commits_before_any_takeover(fixture: &SqliteFixture) 
     assert_eq!(cursor, 1, "I2: the new owner sees it");
     assert!(b.has(tx_id).await);
     b.write_whole(one_slot(lease, 1)).await;
+    let (again, cursor) = b.take_over(submitter(2)).await;
+    assert_eq!(cursor, 0, "nothing of the refused batch was written");
+    b.write_whole(one_slot(again, 0)).await;
 }

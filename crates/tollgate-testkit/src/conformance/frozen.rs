@@ -6,10 +6,9 @@ use crate::builders::{one_slot, submitter};
 use crate::child_process::{ChildScenario, DONE, STOPPED, StoreChild};
 use crate::store_fixture::StoreFixture;
 
-/// Longer than the test: nothing but the child's own end ends its transaction.
+/// Longer than the test, so that only the child's own end ends its transaction.
 const PATIENT: Duration = Duration::from_secs(40);
 
-/// A node that slept longer than its lease is refused everything when it wakes.
 pub async fn a_node_that_slept_through_its_lease_is_fenced_on_waking(fixture: &dyn StoreFixture) {
     let b = fixture.node("b").await;
     b.register(&[submitter(1)]).await;
@@ -39,7 +38,6 @@ pub async fn a_node_that_slept_through_its_lease_is_fenced_on_waking(fixture: &d
     b.write_whole(one_slot(lease, 2)).await;
 }
 
-/// A node that is killed in mid-transaction leaves nothing of it, and nobody waits for it.
 pub async fn a_node_killed_in_mid_transaction_leaves_nothing_of_it(fixture: &dyn StoreFixture) {
     let b = fixture.node("b").await;
     b.register(&[submitter(1)]).await;

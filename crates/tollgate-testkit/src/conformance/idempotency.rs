@@ -1,24 +1,18 @@
 //! One request, one transaction (I7), and one slot, one transaction (I3), under any concurrency.
 
-use std::collections::BTreeSet;
-
 use futures_util::future::join_all;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{CreateAnswer, KnownRequest, Lease, SectionOutcome};
 
-use crate::builders::{
-    IntentExt, SectionExt, full_page, intent, nonce, request, section, submitter,
-};
+use crate::builders::{IntentExt, SectionExt, intent, nonce, request, section, submitter};
 use crate::node::TestNode;
-use crate::store_fixture::{NodeOptions, StoreFixture};
+use crate::store_fixture::StoreFixture;
 
-/// The same request again is answered with what it made.
 pub async fn the_same_request_again_is_answered_with_the_first_transaction(
     fixture: &dyn StoreFixture,
 ) {
     let (a, lease) = fixture.owner().await;
-    let first = intent().named("order-1").paying("10");
-    a.write_whole(section(lease).create(first.clone())).await;
+    let first = a.created(lease, intent().named("order-1").paying("10")).await;
     let known = KnownRequest { tx_id: first.tx_id, payload_digest: first.payload.digest() };
 
     let again = intent().named("order-1").paying("10");
@@ -32,7 +26,6 @@ pub async fn the_same_request_again_is_answered_with_the_first_transaction(
     assert!(!a.has(again.tx_id).await && !a.has(other.tx_id).await && a.has(fresh.tx_id).await);
 }
 
-/// A request id belongs to its submitter: others may use the same.
 pub async fn one_request_id_names_a_transaction_of_each_submitter(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (first, second) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
@@ -56,7 +49,6 @@ pub async fn one_request_id_names_a_transaction_of_each_submitter(fixture: &dyn 
     assert_eq!(a.tx_by_request(submitter(3), &name).await.unwrap(), None);
 }
 
-/// Between the creates of one section, too.
 pub async fn duplicates_inside_one_batch_make_one_transaction(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let first = intent().named("order").paying("10");
@@ -80,8 +72,7 @@ pub async fn duplicates_inside_one_batch_make_one_transaction(fixture: &dyn Stor
 /// A duplicate with a slot would leave a hole, so nothing is written; without one it is answered.
 pub async fn a_duplicate_consumes_no_nonce(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let first = intent().at(0).named("order").paying("10");
-    a.write_whole(section(lease).cursor(0, 1).create(first.clone())).await;
+    let first = a.created(lease, intent().at(0).named("order").paying("10")).await;
     let known = KnownRequest { tx_id: first.tx_id, payload_digest: first.payload.digest() };
 
     let (slotted, fresh) = (intent().at(1).named("order").paying("10"), intent().at(2));
@@ -102,10 +93,9 @@ pub async fn a_duplicate_consumes_no_nonce(fixture: &dyn StoreFixture) {
     assert_eq!(a.record(fresh.tx_id).await.nonce, Some(nonce(1)));
 }
 
-/// A hundred callers with one request, over several connections, all in a hurry.
 pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let connections = further_connections(fixture, &owner, 5).await;
+    let connections = owner.connections(fixture, 5).await;
     let callers = (0..100).map(|n| {
         let node = connections[n % connections.len()].clone();
         tokio::spawn(async move {
@@ -128,10 +118,9 @@ pub async fn a_hundred_creates_of_one_request_make_one_transaction(fixture: &dyn
     assert_eq!(owner.cursor(submitter(1)).await, 1, "I7: duplicates use no nonce");
 }
 
-/// A thousand creates from sixteen connections: exactly consecutive, none twice, none left out.
 pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let connections = further_connections(fixture, &owner, 16).await;
+    let connections = owner.connections(fixture, 16).await;
     let writers = connections.into_iter().enumerate().map(|(writer, node)| {
         // 16 writers share 1,000.
         let share = if writer < 8 { 63 } else { 62 };
@@ -148,34 +137,16 @@ pub async fn a_thousand_concurrent_creates_get_consecutive_nonces(fixture: &dyn 
         writer.unwrap();
     }
     assert_eq!(owner.cursor(submitter(1)).await, 1_000);
-    let mut nonces = BTreeSet::new();
-    let mut after = None;
-    loop {
-        let open = owner.open_work(submitter(1), after, full_page()).await.unwrap();
-        let Some(last) = open.last() else { break };
-        after = Some(last.record.tx_id);
-        for tx in &open {
-            let fresh = nonces.insert(tx.record.nonce.unwrap().get());
-            assert!(fresh, "I3: nonce {:?} was given out twice", tx.record.nonce);
-            assert_eq!(tx.attempts.len(), 1, "I5");
-        }
+    let mut nonces = Vec::new();
+    for tx in owner.all_open_work(submitter(1), 300).await {
+        nonces.push(tx.record.nonce.unwrap().get());
+        assert_eq!(tx.attempts.len(), 1, "I5");
     }
-    assert!(nonces.into_iter().eq(0..1_000), "strictly consecutive from 0");
+    nonces.sort_unstable();
+    assert!(nonces.into_iter().eq(0..1_000), "I3: strictly consecutive from 0, none twice");
 }
 
-async fn further_connections(
-    fixture: &dyn StoreFixture,
-    owner: &TestNode,
-    count: usize,
-) -> Vec<TestNode> {
-    let mut connections = Vec::new();
-    for _ in 0..count {
-        connections.push(owner.again(fixture, NodeOptions::PATIENT).await);
-    }
-    connections
-}
-
-/// What a writer does without a cache: reads the cursor, tries, and allocates again when it moved.
+/// Creates as a writer without a cache does: reads the cursor, tries, and allocates again when it has moved.
 async fn create_in_next_slot(
     node: &TestNode,
     lease: Lease,
@@ -198,13 +169,11 @@ async fn create_in_next_slot(
     }
 }
 
-/// The second line: the database itself takes no second row for a slot, whoever writes it.
 pub async fn a_second_row_for_a_slot_is_refused_by_the_database_itself(fixture: &dyn StoreFixture) {
     let refused = copy_of_a_row(fixture, "null", "nonce").await;
     assert!(refused.is_err(), "I3: a second transaction in one slot");
 }
 
-/// … and none for a request.
 pub async fn a_second_row_for_a_request_is_refused_by_the_database_itself(
     fixture: &dyn StoreFixture,
 ) {
@@ -212,15 +181,14 @@ pub async fn a_second_row_for_a_request_is_refused_by_the_database_itself(
     assert!(refused.is_err(), "I7: a second transaction for one request");
 }
 
-/// An attacker's insert: a row like another, but for its id.
+/// Inserts a copy of a row under another id, without the store.
 async fn copy_of_a_row(
     fixture: &dyn StoreFixture,
     request_id: &str,
     nonce: &str,
 ) -> Result<u64, String> {
     let (a, lease) = fixture.owner().await;
-    let tx = intent().at(0).named("order");
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let tx = a.created(lease, intent().at(0).named("order")).await;
     let copy = |request_id: &str, nonce: &str| {
         let id = fixture.id(crate::builders::tx_id());
         let of = fixture.id(tx.tx_id);

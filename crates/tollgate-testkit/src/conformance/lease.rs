@@ -1,4 +1,4 @@
-//! Leases: who may write, and how that changes hands.
+//! Leases: acquiring, renewing, releasing and taking over the right to write for a submitter.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::builders::{
     CHAIN, SectionExt, chain_id, intent, long_terms, nonce, on_other_chain, one_slot, other_chain,
     section, submitter,
 };
-use crate::store_fixture::StoreFixture;
+use crate::node::TestNode;
+use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::wait::within;
 
-/// A grant says how it came about, under which token, and where the submitter stands.
 pub async fn first_acquire_is_granted_under_token_one(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
@@ -28,7 +28,6 @@ pub async fn first_acquire_is_granted_under_token_one(fixture: &dyn StoreFixture
     assert_eq!(record, a.known(submitter(1)).await);
 }
 
-/// An owner that asks again keeps what it has.
 pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     fixture.age_lease(submitter(1), Duration::from_secs(300)).await;
@@ -41,10 +40,8 @@ pub async fn an_owner_that_asks_again_is_renewed_under_the_same_token(fixture: &
     assert!(owner.remaining > Duration::from_secs(400), "extended: {:?}", owner.remaining);
 }
 
-/// Who comes second learns who was first.
 pub async fn another_node_is_told_who_holds_the_lease_and_for_how_long(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
     let Acquisition::Held(owner) = answer else { panic!("I1: two owners: {answer:?}") };
     assert_eq!((&owner.node, owner.token), (&a.id, lease.token));
@@ -52,7 +49,6 @@ pub async fn another_node_is_told_who_holds_the_lease_and_for_how_long(fixture: 
     assert_eq!(b.owners(&[submitter(1)]).await.unwrap()[0].as_ref().unwrap().node, a.id);
 }
 
-/// A restarted process is a new owner.
 pub async fn a_new_start_of_the_same_node_is_another_owner(fixture: &dyn StoreFixture) {
     let (first, second) = (fixture.node("a").await, fixture.node("a").await);
     first.own(submitter(1)).await;
@@ -60,10 +56,8 @@ pub async fn a_new_start_of_the_same_node_is_another_owner(fixture: &dyn StoreFi
     assert!(matches!(answer, Acquisition::Held(_)), "I1: a twin passed for the owner: {answer:?}");
 }
 
-/// The token grows with each change of owner.
 pub async fn an_expired_lease_is_taken_over_under_the_next_token(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     a.write_whole(one_slot(lease, 0)).await;
     fixture.expire(submitter(1)).await;
     let answer = b.acquire(submitter(1), &b.id, &long_terms()).await.unwrap();
@@ -74,15 +68,26 @@ pub async fn an_expired_lease_is_taken_over_under_the_next_token(fixture: &dyn S
     assert_eq!(record.next_nonce, nonce(1), "the new owner sees what the old one wrote");
 }
 
-/// Clocks differ: others wait a little longer than the owner writes.
-pub async fn takeover_waits_for_the_clock_skew_allowance(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
+fn terms_with_an_allowance() -> LeaseTerms {
     let seconds = Duration::from_secs;
-    let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
+    LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap()
+}
+
+/// An owner whose lease expired some 100 s ago, which is less than the allowance, and another node.
+async fn expired_within_the_allowance(
+    fixture: &dyn StoreFixture,
+) -> (TestNode, TestNode, Lease, LeaseTerms) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
+    let terms = terms_with_an_allowance();
     a.register(&[submitter(1)]).await;
     let (lease, _) = a.granted(submitter(1), &terms).await;
-    // The time was over some 100 s ago, which is less than 500.
-    fixture.age_lease(submitter(1), seconds(700)).await;
+    fixture.age_lease(submitter(1), Duration::from_secs(700)).await;
+    (a, b, lease, terms)
+}
+
+/// Clocks differ: other nodes wait a little longer than the owner writes.
+pub async fn takeover_waits_for_the_clock_skew_allowance(fixture: &dyn StoreFixture) {
+    let (a, b, lease, terms) = expired_within_the_allowance(fixture).await;
     let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
     let Acquisition::Held(owner) = answer else { panic!("taken over too early: {answer:?}") };
     assert_eq!((owner.node, owner.remaining), (a.id.clone(), Duration::ZERO));
@@ -91,12 +96,40 @@ pub async fn takeover_waits_for_the_clock_skew_allowance(fixture: &dyn StoreFixt
         SectionOutcome::Fenced,
         "I2: the allowance is for others to wait, not for the owner to write"
     );
-    fixture.age_lease(submitter(1), seconds(500)).await;
+    fixture.age_lease(submitter(1), terms.clock_skew_allowance()).await;
     let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
     assert!(matches!(answer, Acquisition::Granted { .. }), "{answer:?}");
 }
 
-/// A lease whose time was over does not come back to life.
+/// I2: the node gets a new token, so that what it sent under the old one can't commit.
+pub async fn an_owner_takes_its_expired_lease_without_waiting_for_the_clock_skew_allowance(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b, lease, terms) = expired_within_the_allowance(fixture).await;
+    let answer = b.acquire(submitter(1), &b.id, &terms).await.unwrap();
+    assert!(matches!(answer, Acquisition::Held(_)), "other nodes wait: {answer:?}");
+    let answer = a.acquire(submitter(1), &a.id, &terms).await.unwrap();
+    let Acquisition::Granted { lease: again, kind, .. } = answer else { panic!("{answer:?}") };
+    assert_eq!((again.token.get(), kind), (lease.token.get() + 1, GrantKind::TakenOver), "I4");
+    assert_eq!(a.write(one_slot(lease, 0)).await, SectionOutcome::Fenced, "I2: the old token");
+    a.write_whole(one_slot(again, 0)).await;
+}
+
+/// I6: the batch can still commit, so the node neither owns the lease nor has lost it to another one.
+pub async fn acquire_is_unavailable_while_a_batch_of_the_same_node_outlasts_its_lease(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, lease) = fixture.owner().await;
+    let hasty = a.again(fixture, NodeOptions::HASTY).await;
+    let batch = a.hold_batch(Checkpoint::BatchWritten, one_slot(lease, 0)).await;
+    fixture.expire_in_flight(submitter(1)).await;
+    let answer = hasty.acquire(submitter(1), &a.id, &long_terms()).await;
+    assert!(matches!(answer, Err(StoreError::Unavailable(_))), "I6: {answer:?}");
+    assert!(batch.lands().await);
+    let (again, cursor) = a.take_over(submitter(1)).await;
+    assert_eq!((again.token.get(), cursor), (lease.token.get() + 1, 1));
+}
+
 pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     fixture.expire(submitter(1)).await;
@@ -104,17 +137,13 @@ pub async fn an_owner_whose_time_was_over_comes_back_under_a_new_token(fixture: 
     assert!(again.token > lease.token, "I4: {:?} after {:?}", again.token, lease.token);
 }
 
-/// One statement for all, and what is missing from the answer is lost.
 pub async fn a_renewal_extends_what_is_still_held_and_leaves_out_the_rest(
     fixture: &dyn StoreFixture,
 ) {
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let all: Vec<_> = (1..=5).map(submitter).collect();
-    a.register(&all).await;
-    let mut leases = Vec::new();
-    for one in &all {
-        leases.push(a.lease(*one).await);
-        fixture.age_lease(*one, Duration::from_secs(300)).await;
+    let (all, leases) = ([1, 2, 3, 4, 5].map(submitter), a.own_all(1..=5).await);
+    for one in all {
+        fixture.age_lease(one, Duration::from_secs(300)).await;
     }
     fixture.expire(all[1]).await;
     fixture.expire(all[2]).await;
@@ -131,22 +160,17 @@ pub async fn a_renewal_extends_what_is_still_held_and_leaves_out_the_rest(
     assert_eq!(a.renew(&a.id, &[], &long_terms()).await.unwrap(), []);
 }
 
-/// A renewal needs the node's own name and the token that it was given.
 pub async fn a_renewal_under_another_name_or_token_extends_nothing(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
     let later = Lease { token: lease.token.forward(1).unwrap(), ..lease };
     assert_eq!(b.renew(&b.id, &[lease], &long_terms()).await.unwrap(), []);
     assert_eq!(a.renew(&a.id, &[later], &long_terms()).await.unwrap(), []);
     assert_eq!(a.renew(&a.id, &[lease], &long_terms()).await.unwrap(), [lease]);
 }
 
-/// What is let go is free at once, and nothing in flight under it can commit.
 pub async fn a_released_lease_is_free_at_once_under_a_higher_token(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let seconds = Duration::from_secs;
-    let terms = LeaseTerms::new(seconds(600), seconds(60), seconds(500)).unwrap();
-    let lease = a.own(submitter(1)).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
+    let terms = terms_with_an_allowance();
     assert_eq!(b.release(&b.id, &[lease]).await.unwrap(), 0, "not b's to release");
     assert_eq!(a.release(&a.id, &[lease]).await.unwrap(), 1);
     assert!(fixture.stored_token(submitter(1)).await > lease.token.as_i64(), "I2: the token grows");
@@ -166,7 +190,6 @@ pub async fn a_released_lease_is_free_at_once_under_a_higher_token(fixture: &dyn
     );
 }
 
-/// I4, through every way in which an owner can change.
 pub async fn the_token_never_goes_back(fixture: &dyn StoreFixture) {
     let nodes = [fixture.node("a").await, fixture.node("b").await];
     nodes[0].register(&[submitter(1)]).await;
@@ -184,7 +207,6 @@ pub async fn the_token_never_goes_back(fixture: &dyn StoreFixture) {
     }
 }
 
-/// I1, at the moment when a lease is created and when it is taken over.
 pub async fn concurrent_acquires_grant_the_lease_to_one_node(fixture: &dyn StoreFixture) {
     let mut nodes = Vec::new();
     for n in 0..6 {
@@ -209,7 +231,6 @@ pub async fn concurrent_acquires_grant_the_lease_to_one_node(fixture: &dyn Store
     }
 }
 
-/// I1: who saw an expired lease, and was overtaken before it acted, has not got it.
 pub async fn a_takeover_that_was_overtaken_finds_the_new_owner(fixture: &dyn StoreFixture) {
     let (a, b, c) = (fixture.node("a").await, fixture.node("b").await, fixture.node("c").await);
     let old = a.own(submitter(1)).await;
@@ -230,7 +251,6 @@ pub async fn a_takeover_that_was_overtaken_finds_the_new_owner(fixture: &dyn Sto
     c.write_whole(one_slot(lease, 0)).await;
 }
 
-/// Only what was registered can be leased.
 pub async fn a_lease_on_an_unknown_submitter_is_refused_by_name(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register(&[submitter(1)]).await;
@@ -239,7 +259,6 @@ pub async fn a_lease_on_an_unknown_submitter_is_refused_by_name(fixture: &dyn St
     assert_eq!(fixture.count("submitter_lease").await, 0, "nothing was written");
 }
 
-/// Answers come in the order of the questions.
 pub async fn owners_are_told_in_the_order_asked(fixture: &dyn StoreFixture) {
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     let all: Vec<_> = (1..=4).map(submitter).collect();
@@ -259,15 +278,9 @@ pub async fn owners_are_told_in_the_order_asked(fixture: &dyn StoreFixture) {
     assert_eq!(a.owners(&[]).await.unwrap(), []);
 }
 
-/// Work without an owner is found: never leased, let go, or owned by a node that died.
 pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
-    let all: Vec<_> = (1..=5).map(submitter).collect();
-    a.register(&all).await;
-    let mut leases = Vec::new();
-    for one in &all {
-        leases.push(a.lease(*one).await);
-    }
+    let (all, leases) = ([1, 2, 3, 4, 5].map(submitter), a.own_all(1..=5).await);
     let done = intent();
     for (lease, n) in leases.iter().zip(1..) {
         let tx = if n == 4 { done.clone() } else { intent() };
@@ -290,19 +303,14 @@ pub async fn orphans_are_the_submitters_with_open_work_and_no_owner(fixture: &dy
     assert_eq!(there, [on_other_chain(2)], "each chain's work is its own nodes'");
 }
 
-/// Pages go on behind what a look has seen, whether that has an owner or not: nothing hides what is
-/// behind it.
 pub async fn orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last(
     fixture: &dyn StoreFixture,
 ) {
     let a = fixture.node("a").await;
     // Their addresses ascend with their numbers.
-    let all: Vec<_> = (1..=7).map(submitter).collect();
-    a.register(&all).await;
-    let mut leases = Vec::new();
-    for one in &all {
-        leases.push(a.lease(*one).await);
-        a.write_whole(section(leases[leases.len() - 1]).create(intent())).await;
+    let (all, leases) = ([1, 2, 3, 4, 5, 6, 7].map(submitter), a.own_all(1..=7).await);
+    for lease in &leases {
+        a.write_whole(section(*lease).create(intent())).await;
     }
     let released = [leases[0], leases[1], leases[4], leases[6]];
     assert_eq!(a.release(&a.id, &released).await.unwrap(), 4);

@@ -1,18 +1,22 @@
-//! Who is alive, and what the nodes have in common: chains and submitters.
+//! Live nodes, chains and registered submitters.
 
 use std::time::Duration;
 
+use tollgate_model::B256;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Acquisition, ChainRegistration, LiveNode, ServedSet, StoreError, SubmitterSetup,
 };
-use tollgate_model::{B256, Submitter};
 
 use crate::builders::{
-    CHAIN, chain, chain_id, long_terms, node_id, nonce, one_slot, other_chain, setup, submitter,
-    text,
+    CHAIN, chain, chain_id, long_terms, node_id, nonce, on_other_chain, one_slot, other_chain,
+    setup, submitter, text,
 };
 use crate::store_fixture::StoreFixture;
+
+fn set_up(mode: Mode, start: u64) -> SubmitterSetup {
+    SubmitterSetup { submitter: submitter(1), mode, start_from: nonce(start) }
+}
 
 const LATELY: Duration = Duration::from_secs(3_600);
 
@@ -26,7 +30,6 @@ fn live(name: &str, url: &str) -> LiveNode {
     }
 }
 
-/// Who said so lately is alive, in the order of ids; who left is not.
 pub async fn nodes_live_from_heartbeat_to_leave(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let mut nodes = [live("c", "http://c"), live("a", "http://a"), live("b", "http://b")];
@@ -44,7 +47,6 @@ pub async fn nodes_live_from_heartbeat_to_leave(fixture: &dyn StoreFixture) {
     assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), nodes[1..]);
 }
 
-/// A node that fell silent is not alive, and comes back with its next word.
 pub async fn a_silent_node_is_not_alive(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (silent, other) = (live("silent", "http://s"), live("talking", "http://t"));
@@ -59,8 +61,7 @@ pub async fn a_silent_node_is_not_alive(fixture: &dyn StoreFixture) {
     assert_eq!(a.live_nodes(chain_id(CHAIN), LATELY).await.unwrap().len(), 2);
 }
 
-/// A node of another chain is nobody's peer, and neither is one that does not say which chain it
-/// works on: those of the version before.
+/// Nodes of the version before do not say which chain they work on.
 pub async fn nodes_of_another_chain_or_of_an_unknown_one_are_not_listed(
     fixture: &dyn StoreFixture,
 ) {
@@ -76,7 +77,6 @@ pub async fn nodes_of_another_chain_or_of_an_unknown_one_are_not_listed(
     assert_eq!(a.live_nodes(other_chain().chain_id, LATELY).await.unwrap(), [there]);
 }
 
-/// A node's set of accounts is found under the digest that its row names, by any node.
 pub async fn accounts_that_a_node_serves_are_read_under_the_digest_of_its_row(
     fixture: &dyn StoreFixture,
 ) {
@@ -95,15 +95,10 @@ pub async fn accounts_that_a_node_serves_are_read_under_the_digest_of_its_row(
     assert_eq!(b.served_set(none.digest()).await.unwrap(), Some(none.clone()));
     node.serves = Some(none.digest());
     a.heartbeat(&node).await.unwrap();
-    assert_eq!(
-        b.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(),
-        [node],
-        "the last word counts"
-    );
+    assert_eq!(b.live_nodes(chain_id(CHAIN), LATELY).await.unwrap(), [node], "the last one counts");
 }
 
-/// Sets that no node names any more are forgotten, but not at once: a restarted node names its set
-/// again.
+/// A restarted node names its set again, so that sets are not deleted at once.
 pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let sets = [1, 2, 3].map(|n| ServedSet::new([submitter(n).address]));
@@ -129,7 +124,6 @@ pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(fixture: &dyn
     assert!(a.served_set(new.digest()).await.unwrap().is_some());
 }
 
-/// The lease leads to its owner's address, as long as that is known.
 pub async fn an_owners_address_comes_from_the_list_of_nodes(fixture: &dyn StoreFixture) {
     let (a, b) = (fixture.node("a").await, fixture.node("b").await);
     a.own(submitter(1)).await;
@@ -161,50 +155,36 @@ pub async fn a_chain_with_another_genesis_is_refused(fixture: &dyn StoreFixture)
     a.register_chain(&elsewhere).await.unwrap();
 }
 
-/// Submitters live on chains that are known.
 pub async fn a_submitter_on_an_unknown_chain_is_refused_by_name(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
-    let far = Submitter::new(chain_id(5), submitter(1).address);
-    let setups = [setup(submitter(1)), setup(far)];
+    let setups = [setup(submitter(1)), setup(on_other_chain(1))];
     let error = a.register_submitters(&setups).await.unwrap_err();
-    assert_eq!(error, StoreError::UnknownChain(chain_id(5)));
+    assert_eq!(error, StoreError::UnknownChain(other_chain().chain_id));
     assert_eq!(a.submitter(submitter(1)).await.unwrap(), None, "all of them or none");
     a.register_submitters(&[]).await.unwrap();
 }
 
-/// Registering again changes nothing: neither the cursor (I4) nor the mode, which nodes that start
-/// with other defaults must leave alone.
+/// I4: nodes that start with other defaults leave cursor and mode alone.
 pub async fn registering_again_never_moves_the_cursor(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
-    let at = |mode, start: u64| SubmitterSetup {
-        submitter: submitter(1),
-        mode,
-        start_from: nonce(start),
-    };
-    a.register_submitters(&[at(Mode::Pipelined, 5)]).await.unwrap();
+    a.register_submitters(&[set_up(Mode::Pipelined, 5)]).await.unwrap();
     assert_eq!(a.cursor(submitter(1)).await, 5);
     let lease = a.lease(submitter(1)).await;
     a.write_whole(one_slot(lease, 5)).await;
     for (mode, start) in [(Mode::Strict, 0), (Mode::Strict, 100), (Mode::Pipelined, 5)] {
-        a.register_submitters(&[at(mode, start)]).await.unwrap();
+        a.register_submitters(&[set_up(mode, start)]).await.unwrap();
         let record = a.known(submitter(1)).await;
         let as_registered = (Mode::Pipelined, nonce(6));
         assert_eq!((record.mode, record.next_nonce), as_registered, "I4");
     }
 }
 
-/// A list that names a submitter twice is no list that breaks.
 pub async fn first_of_two_registrations_in_one_call_counts(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     a.register_chain(&chain()).await.unwrap();
-    let at = |mode, start: u64| SubmitterSetup {
-        submitter: submitter(1),
-        mode,
-        start_from: nonce(start),
-    };
-    let twice = [at(Mode::Strict, 5), setup(submitter(2)), at(Mode::Pipelined, 9)];
+    let twice = [set_up(Mode::Strict, 5), setup(submitter(2)), set_up(Mode::Pipelined, 9)];
     a.register_submitters(&twice).await.unwrap();
     let record = a.known(submitter(1)).await;
     assert_eq!((record.mode, record.next_nonce), (Mode::Strict, nonce(5)));
@@ -214,13 +194,10 @@ pub async fn first_of_two_registrations_in_one_call_counts(fixture: &dyn StoreFi
     assert_eq!(a.modes(&[]).await.unwrap(), []);
 }
 
-/// An account on two chains is two submitters.
 pub async fn one_address_on_two_chains_is_two_submitters(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
-    let far = Submitter::new(chain_id(5), submitter(1).address);
-    a.register_chain(&ChainRegistration { chain_id: chain_id(5), ..chain() }).await.unwrap();
-    let here = a.own(submitter(1)).await;
-    a.register_submitters(&[setup(far)]).await.unwrap();
+    let (far, here) = (on_other_chain(1), a.own(submitter(1)).await);
+    a.register_on(&other_chain(), &[far]).await;
     a.write_whole(one_slot(here, 0)).await;
     let there = a.lease(far).await;
     assert_eq!(a.cursor(far).await, 0);

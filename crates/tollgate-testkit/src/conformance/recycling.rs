@@ -1,27 +1,27 @@
 //! Slots that no node ever took: back to the pool, and from there to the next transaction.
 
 use tollgate_model::port::{
-    Lease, NewTx, ReservationState, Reserve, SectionOutcome, TxUpdate, UpdateAnswer,
+    Lease, NewTx, ReservationState, SectionOutcome, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::{Failed, StuckReason, TxEvent, TxState};
 use uuid::Uuid;
 
-use crate::builders::{IntentExt, SectionExt, full_page, intent, moved, nonce, section, submitter};
+use crate::builders::{
+    IntentExt, SectionExt, full_page, intent, nonce, reserve, section, submitter,
+};
 use crate::node::TestNode;
-use crate::store_fixture::{NodeOptions, StoreFixture};
+use crate::store_fixture::StoreFixture;
 
-/// Creates a transaction in each of the first `count` slots.
-async fn filled(node: &TestNode, lease: Lease, count: u64) -> Vec<NewTx> {
-    let txs: Vec<_> = (0..count).map(|n| intent().at(n)).collect();
-    node.write_whole(section(lease).cursor(0, count).creates(txs.clone())).await;
-    txs
-}
-
+/// A change that frees a slot.
 async fn recycling(node: &TestNode, tx: &NewTx, freed: u64) -> TxUpdate {
-    let seen = node.record(tx.tx_id).await.seen;
-    let mut update = moved(tx.tx_id, seen, TxEvent::SlotRecycled);
+    let mut update = node.change(tx.tx_id, TxEvent::SlotRecycled).await;
     update.freed_nonce = Some(nonce(freed));
     update
+}
+
+async fn recycle(node: &TestNode, lease: Lease, tx: &NewTx, freed: u64) {
+    let recycled = recycling(node, tx, freed).await;
+    node.apply(lease, recycled).await;
 }
 
 async fn pool(node: &TestNode) -> Vec<u64> {
@@ -30,14 +30,12 @@ async fn pool(node: &TestNode) -> Vec<u64> {
     free.map(|one| one.nonce.get()).collect()
 }
 
-/// The rejected transaction ends without its slot, and the slot goes to the next.
 pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 3).await;
-    let recycled = recycling(&a, &txs[1], 1).await;
-    a.apply(lease, recycled).await;
+    let txs = a.fill(lease, 3).await;
+    recycle(&a, lease, &txs[1], 1).await;
     let ended = a.record(txs[1].tx_id).await;
-    assert_eq!(ended.seen.state, TxState::Failed(Failed::Rejected));
+    assert_eq!(ended.row.state, TxState::Failed(Failed::Rejected));
     assert_eq!(ended.nonce, None, "I3: the slot is not its own any more");
     assert_eq!(a.attempts(txs[1].tx_id).await.unwrap().len(), 1, "I5: the attempt is kept");
     assert_eq!(pool(&a).await, [1]);
@@ -51,14 +49,12 @@ pub async fn a_recycled_slot_goes_to_the_next_transaction(fixture: &dyn StoreFix
     assert_eq!(fixture.count(&used).await, 1, "it is spent");
 }
 
-/// A rejected transaction that was held as STUCK frees its slot too, and again.
 pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let mut last = filled(&a, lease, 1).await.remove(0);
+    let mut last = a.fill(lease, 1).await.remove(0);
     for _ in 0..3 {
         a.step(lease, last.tx_id, TxEvent::GaveUp(StuckReason::Rejected)).await;
-        let recycled = recycling(&a, &last, 0).await;
-        a.apply(lease, recycled).await;
+        recycle(&a, lease, &last, 0).await;
         assert_eq!(pool(&a).await, [0]);
         last = intent().recycling(0);
         a.write_whole(section(lease).cursor(1, 1).create(last.clone())).await;
@@ -67,20 +63,12 @@ pub async fn a_slot_can_be_recycled_more_than_once(fixture: &dyn StoreFixture) {
     assert_eq!(fixture.count("tx_completion").await, 3);
 }
 
-/// What is not in the pool can't be taken from it.
 pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 3).await;
-    let recycled = recycling(&a, &txs[2], 2).await;
-    a.apply(lease, recycled).await;
+    let txs = a.fill(lease, 3).await;
+    recycle(&a, lease, &txs[2], 2).await;
     // 0 and 1 belong to transactions; 2 is free, but goes to a caller.
-    let ask = Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: std::time::Duration::from_secs(600),
-        floor: nonce(0),
-        outstanding_max: 10,
-    };
+    let ask = reserve(lease);
     let reservation = a.reserve(&a.id, &ask).await.unwrap().unwrap();
     assert_eq!(reservation.nonce, nonce(2), "from the pool, not from the cursor");
     for n in 0..3 {
@@ -91,10 +79,9 @@ pub async fn a_nonce_that_is_not_in_the_pool_cannot_be_recycled(fixture: &dyn St
     }
 }
 
-/// Who frees a slot must own it.
 pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 2).await;
+    let txs = a.fill(lease, 2).await;
     let theft = recycling(&a, &txs[1], 0).await;
     let before = a.record(txs[1].tx_id).await;
     let outcome = a.write(section(lease).change(theft)).await;
@@ -105,15 +92,12 @@ pub async fn a_transaction_frees_no_slot_but_its_own(fixture: &dyn StoreFixture)
     assert_eq!(a.record(txs[1].tx_id).await, before);
 }
 
-/// Of those who reach for one free slot, one gets it.
 pub async fn recycled_slot_goes_to_one_of_many_transactions(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let txs = filled(&owner, lease, 1).await;
-    let recycled = recycling(&owner, &txs[0], 0).await;
-    owner.apply(lease, recycled).await;
+    let txs = owner.fill(lease, 1).await;
+    recycle(&owner, lease, &txs[0], 0).await;
     let mut tries = Vec::new();
-    for _ in 0..6 {
-        let node = owner.again(fixture, NodeOptions::PATIENT).await;
+    for node in owner.connections(fixture, 6).await {
         let taking = section(lease).cursor(1, 1).create(intent().recycling(0));
         tries.push(node.write_aside(taking));
     }
@@ -128,18 +112,14 @@ pub async fn recycled_slot_goes_to_one_of_many_transactions(fixture: &dyn StoreF
     assert_eq!(taken, 1, "I3: one slot, one transaction");
 }
 
-/// A queued transaction can be given a recycled slot, and one section can mix both kinds.
 pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 3).await;
+    let txs = a.fill(lease, 3).await;
     for n in [0, 2] {
-        let recycled = recycling(&a, &txs[n], u64::try_from(n).unwrap()).await;
-        a.apply(lease, recycled).await;
+        recycle(&a, lease, &txs[n], u64::try_from(n).unwrap()).await;
     }
-    let queued = intent();
-    a.write_whole(section(lease).create(queued.clone())).await;
-    let mut allocate =
-        moved(queued.tx_id, a.record(queued.tx_id).await.seen, TxEvent::SlotAllocated);
+    let queued = a.created(lease, intent()).await;
+    let mut allocate = a.change(queued.tx_id, TxEvent::SlotAllocated).await;
     allocate.slot = intent().recycling(2).slot;
     let (low, high) = (intent().recycling(0), intent().at(3));
     let mixed = section(lease).cursor(3, 4).creates([low.clone(), high.clone()]).change(allocate);
@@ -150,17 +130,10 @@ pub async fn recycled_and_new_slots_can_be_opened_together(fixture: &dyn StoreFi
     assert_eq!((pool(&a).await, a.cursor(submitter(1)).await), (vec![], 4));
 }
 
-/// A nonce in a caller's hands goes to nobody else, whatever a transaction says of it.
 pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 1).await;
-    let ask = Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: std::time::Duration::from_secs(600),
-        floor: nonce(0),
-        outstanding_max: 10,
-    };
+    let txs = a.fill(lease, 1).await;
+    let ask = reserve(lease);
     let held = a.reserve(&a.id, &ask).await.unwrap().unwrap();
     assert_eq!(held.nonce, nonce(1));
     // As if the same nonce had been given to both.
@@ -176,12 +149,10 @@ pub async fn a_slot_whose_nonce_a_caller_holds_is_not_freed(fixture: &dyn StoreF
     assert_eq!(all[0].owner_token, ask.owner_token, "it is still the caller's");
 }
 
-/// What is free again is nobody's: neither the hash nor the reason of an earlier use stays with it.
 pub async fn a_slot_that_is_freed_again_forgets_who_used_it(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let txs = filled(&a, lease, 1).await;
-    let recycled = recycling(&a, &txs[0], 0).await;
-    a.apply(lease, recycled).await;
+    let txs = a.fill(lease, 1).await;
+    recycle(&a, lease, &txs[0], 0).await;
     let next = intent().recycling(0);
     a.write_whole(section(lease).cursor(1, 1).create(next.clone())).await;
     let marked = format!(
@@ -190,8 +161,7 @@ pub async fn a_slot_that_is_freed_again_forgets_who_used_it(fixture: &dyn StoreF
         fixture.of(submitter(1))
     );
     assert_eq!(fixture.execute(&marked).await, Ok(1), "its use is on record");
-    let recycled = recycling(&a, &next, 0).await;
-    a.apply(lease, recycled).await;
+    recycle(&a, lease, &next, 0).await;
     let all = a.reservations(submitter(1), None, full_page()).await.unwrap();
     let [free] = &all[..] else { panic!("{all:?}") };
     assert_eq!(free.state, ReservationState::Recyclable);

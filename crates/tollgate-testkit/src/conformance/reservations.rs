@@ -1,4 +1,4 @@
-//! Nonces in the hands of callers, and the pool of those that came back.
+//! Nonces that callers hold, and the pool of those that they returned.
 
 use std::time::Duration;
 
@@ -10,23 +10,14 @@ use tollgate_model::port::{
 use uuid::Uuid;
 
 use crate::builders::{
-    IntentExt, SectionExt, full_page, hash, intent, nonce, one_slot, page, section, submitter, text,
+    IntentExt, SectionExt, full_page, hash, intent, nonce, one_slot, reserve, section, submitter,
+    text,
 };
-use crate::node::TestNode;
-use crate::store_fixture::{NodeOptions, StoreFixture};
-
-fn ask(lease: Lease) -> Reserve {
-    Reserve {
-        lease,
-        owner_token: Uuid::new_v4(),
-        hold: Duration::from_secs(600),
-        floor: nonce(0),
-        outstanding_max: 100,
-    }
-}
+use crate::node::{TestNode, all_pages, is_committed};
+use crate::store_fixture::StoreFixture;
 
 async fn reserved(node: &TestNode, lease: Lease) -> Reservation {
-    node.reserve(&node.id, &ask(lease)).await.unwrap().expect("few are out")
+    node.reserve(&node.id, &reserve(lease)).await.unwrap().expect("few are out")
 }
 
 async fn give_back(node: &TestNode, lease: Lease, reservation: &Reservation) {
@@ -41,11 +32,10 @@ async fn states(node: &TestNode) -> Vec<(u64, ReservationState)> {
     all.iter().map(|reservation| (reservation.nonce.get(), reservation.state)).collect()
 }
 
-/// The same cursor as everything else.
 pub async fn a_reservation_takes_the_cursors_nonce(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
-    let wanted = ask(lease);
+    let wanted = reserve(lease);
     let reservation = a.reserve(&a.id, &wanted).await.unwrap().unwrap();
     assert_eq!((reservation.submitter, reservation.nonce), (submitter(1), nonce(1)));
     assert_eq!(reservation.state, ReservationState::Reserved);
@@ -59,7 +49,6 @@ pub async fn a_reservation_takes_the_cursors_nonce(fixture: &dyn StoreFixture) {
     assert_eq!(listed, [reservation]);
 }
 
-/// What came back is handed out first, lowest first, to somebody else.
 pub async fn the_lowest_recyclable_nonce_is_handed_out_first(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut out = Vec::new();
@@ -80,14 +69,13 @@ pub async fn the_lowest_recyclable_nonce_is_handed_out_first(fixture: &dyn Store
     assert_eq!(a.cursor(submitter(1)).await, 6);
 }
 
-/// Nothing below what the chain has mined is handed out.
 pub async fn nothing_below_the_floor_is_handed_out(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let out = [reserved(&a, lease).await, reserved(&a, lease).await, reserved(&a, lease).await];
     for reservation in &out {
         give_back(&a, lease, reservation).await;
     }
-    let above = |floor: u64| Reserve { floor: nonce(floor), ..ask(lease) };
+    let above = |floor: u64| Reserve { floor: nonce(floor), ..reserve(lease) };
     for (floor, expected, cursor) in [(2, 2, 3), (2, 3, 4), (10, 10, 11), (10, 11, 12)] {
         let reservation = a.reserve(&a.id, &above(floor)).await.unwrap().unwrap();
         assert_eq!(reservation.nonce, nonce(expected), "floor {floor}");
@@ -95,7 +83,6 @@ pub async fn nothing_below_the_floor_is_handed_out(fixture: &dyn StoreFixture) {
     }
 }
 
-/// A caller that used its nonce has it for good; a late or foreign answer changes nothing.
 pub async fn a_used_nonce_never_comes_back(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mine = reserved(&a, lease).await;
@@ -121,7 +108,6 @@ pub async fn a_used_nonce_never_comes_back(fixture: &dyn StoreFixture) {
     assert_eq!(absent, None, "never reserved");
 }
 
-/// A deadline that has passed returns the nonce; the late answer is refused, the next caller's not.
 pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(
     fixture: &dyn StoreFixture,
 ) {
@@ -153,7 +139,6 @@ pub async fn an_expired_reservation_returns_and_its_late_answer_is_refused(
     }
 }
 
-/// I3: what the chain has used is spent, whoever did it.
 pub async fn nonces_that_the_chain_has_passed_leave_the_pool(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut out = Vec::new();
@@ -172,7 +157,6 @@ pub async fn nonces_that_the_chain_has_passed_leave_the_pool(fixture: &dyn Store
     assert_eq!(a.retire_passed(&a.id, lease, nonce(3)).await, Ok(vec![]));
 }
 
-/// A hole goes to the pool once, and from there to the next.
 pub async fn a_hole_is_adopted_once_and_then_filled(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     a.write_whole(section(lease).cursor(0, 4)).await;
@@ -186,7 +170,6 @@ pub async fn a_hole_is_adopted_once_and_then_filled(fixture: &dyn StoreFixture) 
     assert_eq!(a.adopt(&a.id, lease, &holes, &why).await, Ok(vec![]), "I3: they are taken");
 }
 
-/// I3: what somebody has, had or will have is no hole.
 pub async fn a_nonce_that_somebody_has_is_not_adopted(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     a.write_whole(one_slot(lease, 0)).await;
@@ -199,8 +182,6 @@ pub async fn a_nonce_that_somebody_has_is_not_adopted(fixture: &dyn StoreFixture
     assert!(a.adopt(&a.id, lease, &many, &text("hole")).await.is_err(), "I13");
 }
 
-/// An operator hands back what nobody has, with a trace; what somebody has stays theirs (I3), but for
-/// what callers said to use and the operator vouches for.
 pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
     fixture: &dyn StoreFixture,
 ) {
@@ -232,10 +213,9 @@ pub async fn an_operator_hands_back_what_nobody_has_and_the_audit_trail_says_so(
     assert!(a.return_nonces(&a.id, lease, &many).await.is_err(), "I13");
 }
 
-/// I13: callers hold no more than they may.
 pub async fn reservations_are_limited_in_number(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let at_most = |outstanding_max| Reserve { outstanding_max, ..ask(lease) };
+    let at_most = |outstanding_max| Reserve { outstanding_max, ..reserve(lease) };
     let first = a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
     a.reserve(&a.id, &at_most(2)).await.unwrap().unwrap();
     assert_eq!(a.reserve(&a.id, &at_most(2)).await.unwrap(), None, "I13");
@@ -245,23 +225,20 @@ pub async fn reservations_are_limited_in_number(fixture: &dyn StoreFixture) {
     assert!(a.reserve(&a.id, &at_most(2)).await.unwrap().is_some(), "the pool is not out");
 }
 
-/// I12: who takes no work hands out nothing.
 pub async fn a_submitter_that_takes_no_work_hands_out_nothing(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let mut pause = section(lease);
     let (from, to) = (SubmitterStatus::Active, SubmitterStatus::Protect);
     pause.status = Some(StatusChange { from, to, reason: text("drift") });
     a.write_whole(pause).await;
-    assert_eq!(a.reserve(&a.id, &ask(lease)).await.unwrap(), None, "I12");
+    assert_eq!(a.reserve(&a.id, &reserve(lease)).await.unwrap(), None, "I12");
     assert_eq!(a.cursor(submitter(1)).await, 0);
 }
 
-/// Many callers and a writer at once: every nonce once.
 pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
     let mut tasks = Vec::new();
-    for n in 0..6 {
-        let node = owner.again(fixture, NodeOptions::PATIENT).await;
+    for (n, node) in owner.connections(fixture, 6).await.into_iter().enumerate() {
         tasks.push(tokio::spawn(async move {
             let mut got = Vec::new();
             while got.len() < 15 {
@@ -270,7 +247,7 @@ pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn St
                 } else {
                     let cursor = node.cursor(submitter(1)).await;
                     let outcome = node.write(one_slot(lease, cursor)).await;
-                    if crate::node::is_committed(&outcome) {
+                    if is_committed(&outcome) {
                         got.push(cursor);
                     }
                 }
@@ -283,23 +260,15 @@ pub async fn concurrent_reservations_and_creates_share_no_nonce(fixture: &dyn St
     assert!(all.into_iter().eq(0..90), "I3: every nonce once, none left out");
 }
 
-/// Pages, lowest first, after a nonce.
 pub async fn reservations_are_listed_in_pages(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     for _ in 0..7 {
         reserved(&a, lease).await;
     }
-    let mut nonces = Vec::new();
-    loop {
-        let after = nonces.last().copied().map(nonce);
-        let next = a.reservations(submitter(1), after, page(3)).await.unwrap();
-        if next.is_empty() {
-            break;
-        }
-        assert!(next.len() <= 3);
-        nonces.extend(next.iter().map(|reservation| reservation.nonce.get()));
-    }
-    assert!(nonces.into_iter().eq(0..7));
+    let all = all_pages(3, async |last: Option<&Reservation>, page| {
+        a.reservations(submitter(1), last.map(|one| one.nonce), page).await
+    });
+    assert!(all.await.iter().map(|one| one.nonce.get()).eq(0..7));
     let other = a.reservations(submitter(2), None, full_page()).await.unwrap();
     assert_eq!(other, []);
     a.write_whole(section(lease).cursor(7, 8).create(intent().at(7))).await;

@@ -1,5 +1,6 @@
-//! What only a server does: many writers at once, sessions that it ends, crashes of its own.
+//! Promises of a database server alone: many writers at once, sessions that it ends, crashes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,34 +9,30 @@ use tollgate_model::port::{Checkpoint, FeedStore, FencedBatch, StoreError, TxSto
 use tollgate_postgres::PgStore;
 
 use crate::builders::{
-    CHAIN, IntentExt, SectionExt, chain_id, full_page, intent, long_terms, moved, one_slot,
-    section, seq, submitter,
+    CHAIN, IntentExt, SectionExt, chain_id, full_page, intent, long_terms, one_slot, section, seq,
+    submitter,
 };
 use crate::child_process::{ChildScenario, STOPPED, StoreChild};
 use crate::node::is_committed;
+use crate::pause_points::PausePoints;
 use crate::pg_proxy::PgProxy;
 use crate::store_fixture::{NodeOptions, PgFixture, StoreFixture};
 use crate::wait::{until, within};
 
-/// An owner's heartbeat does not wait for its own work, however long that takes.
 pub async fn a_renewal_does_not_wait_for_a_batch_of_the_same_lease(fixture: &PgFixture) {
     let fixture: &dyn StoreFixture = fixture;
     let (a, lease) = fixture.owner().await;
     for at in [Checkpoint::BatchGuarded, Checkpoint::BatchWritten] {
         let cursor = a.cursor(submitter(1)).await;
-        let mut hold = a.checkpoints.pause_at(at);
-        let batch = a.write_aside(one_slot(lease, cursor));
-        hold.reached().await;
+        let batch = a.hold_batch(at, one_slot(lease, cursor)).await;
         let kept = within("the renewal", a.renew(&a.id, &[lease], &long_terms())).await.unwrap();
         assert_eq!(kept, [lease]);
-        assert!(!batch.is_finished(), "the batch is still held: the renewal did not wait for it");
-        hold.release();
-        assert!(is_committed(&within("the batch", batch).await.unwrap().unwrap()));
+        assert!(!batch.task.is_finished(), "the renewal did not wait for the batch");
+        assert!(batch.lands().await);
     }
 }
 
-/// A writer that is stopped in mid-transaction does not block takeovers for ever: the server ends
-/// its session, and what it had written is gone.
+/// The server ends the session, so that a stopped writer does not block takeovers for ever.
 pub async fn a_frozen_writers_session_is_ended_and_nothing_of_it_lands(fixture: &PgFixture) {
     let fixture: &dyn StoreFixture = fixture;
     let b = fixture.hasty_node("b").await;
@@ -58,8 +55,7 @@ pub async fn a_frozen_writers_session_is_ended_and_nothing_of_it_lands(fixture: 
     b.write_whole(one_slot(lease, 1)).await;
 }
 
-/// I10, at the moment when it is easiest to break: a commit that hangs after its outcomes were
-/// numbered, while others commit theirs.
+/// I10: the commit hangs after its completions were numbered, while others commit theirs.
 pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture: &PgFixture) {
     let hang = fixture.hang_commits("tx_completion", submitter(1)).await;
     let fixture: &dyn StoreFixture = fixture;
@@ -67,10 +63,8 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture:
     let mut ends = Vec::new();
     for (node, n) in [(&a, 1), (&b, 2)] {
         let lease = node.own(submitter(n)).await;
-        let tx = intent();
-        node.write_whole(section(lease).create(tx.clone())).await;
-        let seen = node.record(tx.tx_id).await.seen;
-        ends.push(section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn)));
+        let tx = node.created(lease, intent()).await;
+        ends.push(section(lease).change(node.change(tx.tx_id, TxEvent::Withdrawn).await));
     }
     let slow = a.write_aside(ends[0].clone());
     fixture.somebody_waits_for_a_lock().await;
@@ -88,12 +82,10 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture:
     assert_eq!(seqs, [1, 2], "I10: a reader missed an outcome");
 }
 
-/// The commit was sent and never carried out: the caller must not believe either way.
 pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(fixture: &PgFixture) {
     let hang = fixture.hang_commits("managed_tx", submitter(1)).await;
     let shared: &dyn StoreFixture = fixture;
-    let a = shared.node("a").await;
-    let lease = a.own(submitter(1)).await;
+    let (a, lease) = shared.owner().await;
     let tx = intent().at(0);
     let flying = a.write_aside(section(lease).cursor(0, 1).create(tx.clone()));
     shared.somebody_waits_for_a_lock().await;
@@ -111,17 +103,10 @@ pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(fixture: 
     assert_eq!((settled.rows, settled.submitter.next_nonce.get()), (vec![None], 0));
 }
 
-/// The commit was carried out and the answer lost.
 pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(fixture: &PgFixture) {
-    let proxy = PgProxy::to(&fixture.url()).await;
-    let shared: &dyn StoreFixture = fixture;
-    let a = shared.node("a").await;
-    let lease = a.own(submitter(1)).await;
-    let checkpoints = crate::PausePoints::new();
-    let mut options = fixture
-        .options(NodeOptions { checkpoints: checkpoints.clone(), patience: NodeOptions::PATIENT });
-    options.url = proxy.url().to_owned();
-    let store = PgStore::open(options).await.unwrap();
+    let (a, lease) = (fixture as &dyn StoreFixture).owner().await;
+    let checkpoints = PausePoints::new();
+    let (proxy, store) = proxied(fixture, NodeOptions::PATIENT, checkpoints.clone()).await;
     let tx = intent().at(0);
     let batch = vec![section(lease).cursor(0, 1).create(tx.clone())];
     let batch = FencedBatch::new(a.id.clone(), batch).unwrap();
@@ -139,16 +124,11 @@ pub async fn a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there(fixt
     assert_eq!(settled.submitter.next_nonce.get(), 1);
 }
 
-/// The same where the batch has outcomes: the answer to their numbering is lost with the commit's.
 pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(fixture: &PgFixture) {
-    let shared: &dyn StoreFixture = fixture;
-    let a = shared.node("a").await;
-    let lease = a.own(submitter(1)).await;
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let seen = a.record(tx.tx_id).await.seen;
-    let end = section(lease).change(moved(tx.tx_id, seen, TxEvent::Withdrawn));
-    let (proxy, store) = proxied(fixture, NodeOptions::PATIENT).await;
+    let (a, lease) = (fixture as &dyn StoreFixture).owner().await;
+    let tx = a.created(lease, intent()).await;
+    let end = section(lease).change(a.change(tx.tx_id, TxEvent::Withdrawn).await);
+    let (proxy, store) = proxied(fixture, NodeOptions::PATIENT, PausePoints::new()).await;
     proxy.cut_after(&["tx_completion"], 1);
     let batch = FencedBatch::new(a.id.clone(), vec![end]).unwrap();
     let error = within("the batch", store.commit(&batch)).await.unwrap_err();
@@ -158,9 +138,9 @@ pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(fix
     assert!(settled.rows[0].unwrap().state.is_final(), "I6: it is durable");
 }
 
-/// Connections that say nothing any more are given up, all at once: nobody waits for each in turn.
+/// All idle connections are closed at once: nobody waits for each in turn.
 pub async fn a_silent_server_is_given_up_and_found_again(fixture: &PgFixture) {
-    let (proxy, store) = proxied(fixture, NodeOptions::HASTY).await;
+    let (proxy, store) = proxied(fixture, NodeOptions::HASTY, PausePoints::new()).await;
     let read_often =
         || join_all((0..4).map(|_| store.completions(chain_id(CHAIN), seq(0), full_page())));
     for read in read_often().await {
@@ -182,10 +162,14 @@ pub async fn a_silent_server_is_given_up_and_found_again(fixture: &PgFixture) {
     }
 }
 
-/// A store behind a proxy, whose statements may take so long.
-async fn proxied(fixture: &PgFixture, statement_timeout: Duration) -> (PgProxy, PgStore) {
+/// A store behind a proxy, with this limit on its statements.
+async fn proxied(
+    fixture: &PgFixture,
+    statement_timeout: Duration,
+    checkpoints: Arc<PausePoints>,
+) -> (PgProxy, PgStore) {
     let proxy = PgProxy::to(&fixture.url()).await;
-    let mut options = fixture.options(NodeOptions::default());
+    let mut options = fixture.options(NodeOptions { checkpoints, ..NodeOptions::default() });
     options.url = proxy.url().to_owned();
     options.session.statement_timeout = statement_timeout;
     let store = PgStore::open(options).await.unwrap();

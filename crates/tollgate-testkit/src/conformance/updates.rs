@@ -1,28 +1,26 @@
-//! Changes of a transaction: by comparison with what the writer saw, each with its line of history.
+//! Changes of a transaction: by comparison with what the writer read, each with its entry of history.
 
 use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::port::{
-    AttemptKind, Evidence, FencedBatch, ListFilter, ReceiptDetails, Schedule, SectionOutcome,
-    TxReceipt, TxUpdate, UpdateAnswer,
+    AttemptKind, Evidence, FencedBatch, HistoryEntry, ListFilter, ReceiptDetails, Schedule,
+    SectionOutcome, TxReceipt, TxUpdate, UpdateAnswer,
 };
-use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{Address, Failed, GasPrice, StuckReason, TxEvent, TxState, U256, Wei};
 
 use crate::builders::{
     IntentExt, SectionExt, attempt_of, confirmations, full_page, hash, intent, mined_in, moved,
-    nonce, page, section, submitter, text, tx_id,
+    nonce, section, submitter, text, tx_id,
 };
-use crate::node::TestNode;
-use crate::store_fixture::{NodeOptions, StoreFixture};
+use crate::node::all_pages;
+use crate::store_fixture::StoreFixture;
 
-/// Tells apart what moved from what was there.
 pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
     let (tx, other) = (intent(), intent());
     a.write_whole(section(lease).creates([tx.clone(), other.clone()])).await;
-    let old = a.record(tx.tx_id).await.seen;
+    let old = a.record(tx.tx_id).await.row;
     a.step(lease, tx.tx_id, TxEvent::Held).await;
     let now = a.record(tx.tx_id).await;
     let lost = moved(tx.tx_id, old, TxEvent::Withdrawn);
@@ -35,49 +33,38 @@ pub async fn a_change_of_a_row_that_moved_is_lost_and_changes_nothing(fixture: &
     assert_eq!(fixture.count("tx_completion").await, 0);
 }
 
-/// The same version in another state is not what the writer saw.
 pub async fn a_change_compares_the_state_as_well_as_the_version(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let mut wrong = a.record(tx.tx_id).await.seen;
+    let tx = a.created(lease, intent()).await;
+    let mut wrong = a.record(tx.tx_id).await.row;
     wrong.state = TxState::Queued(tollgate_model::Queued::Held);
     let outcome = a.write(section(lease).change(moved(tx.tx_id, wrong, TxEvent::Unheld))).await;
-    let updates = vec![UpdateAnswer::Lost];
-    assert_eq!(outcome.answers(), Some((vec![], updates)));
+    assert_eq!(outcome.answers(), Some((vec![], vec![UpdateAnswer::Lost])));
 }
 
-/// A lease is the right to write for its submitter, and for no other.
 pub async fn a_lease_changes_no_transaction_of_another_submitter(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (mine, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
-    let tx = intent();
-    a.write_whole(section(other).create(tx.clone())).await;
+    let tx = a.created(other, intent()).await;
     let before = a.record(tx.tx_id).await;
-    let theft = moved(tx.tx_id, before.seen, TxEvent::Withdrawn);
-    let mut slot_theft = moved(tx.tx_id, before.seen, TxEvent::SlotAllocated);
+    let theft = moved(tx.tx_id, before.row, TxEvent::Withdrawn);
+    let mut slot_theft = moved(tx.tx_id, before.row, TxEvent::SlotAllocated);
     slot_theft.slot = intent().at(0).slot;
     let outcome = a.write(section(mine).change(theft)).await;
-    let updates = vec![UpdateAnswer::Lost];
-    assert_eq!(outcome.answers(), Some((vec![], updates)), "I1");
+    assert_eq!(outcome.answers(), Some((vec![], vec![UpdateAnswer::Lost])), "I1");
     let outcome = a.write(section(mine).cursor(0, 1).change(slot_theft)).await;
     assert!(matches!(outcome, SectionOutcome::Stale { .. }), "I1: {outcome:?}");
     assert_eq!(a.record(tx.tx_id).await, before);
 }
 
-/// I11: of those who saw the same version, one may act.
 pub async fn concurrent_changes_of_one_version_are_applied_once(fixture: &dyn StoreFixture) {
     let (owner, lease) = fixture.owner().await;
-    let tx = intent();
-    owner.write_whole(section(lease).create(tx.clone())).await;
-    let mut claimants = Vec::new();
-    for _ in 0..6 {
-        claimants.push(owner.again(fixture, NodeOptions::PATIENT).await);
-    }
+    let tx = owner.created(lease, intent()).await;
+    let claimants = owner.connections(fixture, 6).await;
     for version in 1..=10 {
-        let seen = owner.record(tx.tx_id).await.seen;
+        let row = owner.record(tx.tx_id).await.row;
         let claims = claimants.iter().map(|claimant| {
-            let claim = TxUpdate::noted(tx.tx_id, seen, "resubmit_claimed");
+            let claim = TxUpdate::noted(tx.tx_id, row, "resubmit_claimed");
             claimant.write(section(lease).change(claim))
         });
         let won = join_all(claims).await.into_iter().filter(|outcome| match outcome {
@@ -85,18 +72,16 @@ pub async fn concurrent_changes_of_one_version_are_applied_once(fixture: &dyn St
             other => panic!("the lease is good: {other:?}"),
         });
         assert_eq!(won.count(), 1, "I11: an action was claimed by two at version {version}");
-        assert_eq!(owner.record(tx.tx_id).await.seen.version, version + 1);
+        assert_eq!(owner.record(tx.tx_id).await.row.version, version + 1);
     }
 }
 
-/// Everything that a change brings is kept, and what it does not bring stays.
 pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let tx = a.created(lease, intent().at(0)).await;
     let created = a.record(tx.tx_id).await;
 
-    let mut sent = moved(tx.tx_id, created.seen, TxEvent::AnswerUnclear);
+    let mut sent = moved(tx.tx_id, created.row, TxEvent::AnswerUnclear);
     sent.schedule = Schedule::In(Duration::from_secs(3_600));
     sent.last_error = Some(text("connection reset"));
     sent.diagnosis = Some(text("probably lost"));
@@ -111,7 +96,7 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn Sto
     assert_eq!(record.created_at, created.created_at);
 
     let bump = attempt_of(AttemptKind::Bump);
-    let mut again = TxUpdate::noted(tx.tx_id, record.seen, "bumped");
+    let mut again = TxUpdate::noted(tx.tx_id, record.row, "bumped");
     again.attempt = Some(bump.clone());
     again.resubmitted = true;
     a.apply(lease, again).await;
@@ -126,7 +111,7 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn Sto
     assert_eq!(hashes, [created.newest_hash.unwrap(), bump.tx_hash], "I5: all are kept, in order");
     assert_eq!((attempts[1].number, attempts[1].kind), (2, AttemptKind::Bump));
 
-    let mut never = TxUpdate::noted(tx.tx_id, record.seen, "unscheduled");
+    let mut never = TxUpdate::noted(tx.tx_id, record.row, "unscheduled");
     never.schedule = Schedule::Never;
     never.diagnosis = Some(text("in the pool"));
     a.apply(lease, never).await;
@@ -138,11 +123,9 @@ pub async fn a_change_keeps_what_it_brings_and_leaves_the_rest(fixture: &dyn Sto
     assert_eq!(found[0].diagnosis, Some(text("in the pool")), "in every view");
 }
 
-/// I9: a receipt comes, goes with its block, and comes again.
 pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let tx = a.created(lease, intent().at(0)).await;
     a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
     let tx_hash = tx.slot.unwrap().attempt.tx_hash;
     let reverted = TxReceipt {
@@ -162,7 +145,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
     // A node that tells nothing else; what another block's receipt said is not its own.
     let bare = TxReceipt { details: ReceiptDetails::default(), ..mined_in(tx_hash, 103) };
     for mined in [mined_in(tx_hash, 100), reverted, deployed, bare] {
-        let mut update = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Mined);
+        let mut update = a.change(tx.tx_id, TxEvent::Mined).await;
         update.evidence = Evidence::Set(mined.clone());
         update.confirmations = Some(confirmations(mined.block_number, 3));
         let list = update.confirmations.clone();
@@ -174,7 +157,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
         assert_eq!(page[0].mined, Some(mined), "in every view");
         assert_eq!(a.confirmations(tx.tx_id).await.unwrap(), list, "replaced as a whole");
     }
-    let mut orphaned = moved(tx.tx_id, a.record(tx.tx_id).await.seen, TxEvent::Orphaned);
+    let mut orphaned = a.change(tx.tx_id, TxEvent::Orphaned).await;
     orphaned.evidence = Evidence::Clear;
     let mut list = confirmations(99, 1);
     list.new_fork = true;
@@ -185,13 +168,11 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
     assert_eq!(a.confirmations(tx_id()).await.unwrap(), None);
 }
 
-/// A queued transaction gets its slot by a change, under the cursor's comparison.
 pub async fn a_queued_transaction_is_given_a_slot_once(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent();
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let seen = a.record(tx.tx_id).await.seen;
-    let mut allocate = moved(tx.tx_id, seen, TxEvent::SlotAllocated);
+    let tx = a.created(lease, intent()).await;
+    let row = a.record(tx.tx_id).await.row;
+    let mut allocate = moved(tx.tx_id, row, TxEvent::SlotAllocated);
     allocate.slot = intent().at(0).slot;
     a.write_whole(section(lease).cursor(0, 1).change(allocate.clone())).await;
     let record = a.record(tx.tx_id).await;
@@ -199,7 +180,7 @@ pub async fn a_queued_transaction_is_given_a_slot_once(fixture: &dyn StoreFixtur
     assert_eq!((record.nonce, record.attempts), (Some(nonce(0)), 1));
     assert_eq!(record.newest_hash, Some(slot.attempt.tx_hash));
 
-    let mut again = moved(tx.tx_id, seen, TxEvent::SlotAllocated);
+    let mut again = moved(tx.tx_id, row, TxEvent::SlotAllocated);
     again.slot = intent().at(1).slot;
     let outcome = a.write(section(lease).cursor(1, 2).change(again)).await;
     let SectionOutcome::Stale { cursor, updates, .. } = outcome else {
@@ -209,26 +190,21 @@ pub async fn a_queued_transaction_is_given_a_slot_once(fixture: &dyn StoreFixtur
     assert_eq!(a.cursor(submitter(1)).await, 1);
 }
 
-/// Exactly one line for each version, each by whom and under which token.
 pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFixture) {
-    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
-    let lease = a.own(submitter(1)).await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let (a, b, lease) = fixture.owner_and_other().await;
+    let tx = a.created(lease, intent().at(0)).await;
     a.step(lease, tx.tx_id, TxEvent::NodeAccepted).await;
-    let seen = a.record(tx.tx_id).await.seen;
-    let mut claim = TxUpdate::noted(tx.tx_id, seen, "resubmit_claimed");
+    let mut claim = a.note(tx.tx_id, "resubmit_claimed").await;
     claim.detail = Some(text("by the rule \u{201c}1 minute\u{201d}"));
     a.apply(lease, claim).await;
     fixture.expire(submitter(1)).await;
     let newer = b.lease(submitter(1)).await;
     b.step(newer, tx.tx_id, TxEvent::GaveUp(StuckReason::TimedOut)).await;
-    b.mine(newer, tx.tx_id, 7).await;
-    b.step(newer, tx.tx_id, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    b.confirm(newer, tx.tx_id).await;
 
     let history = b.history(tx.tx_id, 0, full_page()).await.unwrap();
     let record = b.record(tx.tx_id).await;
-    assert!(history.iter().map(|entry| entry.version).eq(1..=record.seen.version));
+    assert!(history.iter().map(|entry| entry.version).eq(1..=record.row.version));
     assert_eq!(record.fencing_token, newer.token);
     let events: Vec<_> = history[1..].iter().map(|entry| entry.event.as_str()).collect();
     let named = ["node_accepted", "resubmit_claimed", "gave_up", "mined", "finalised"];
@@ -238,66 +214,48 @@ pub async fn history_has_exactly_one_line_for_each_version(fixture: &dyn StoreFi
         assert_eq!(pair[1].from, Some(pair[0].to), "each line begins where the last ended");
         assert!(pair[1].at >= pair[0].at);
     }
-    assert_eq!(history.last().unwrap().to, record.seen.state);
+    assert_eq!(history.last().unwrap().to, record.row.state);
     for (entry, (node, lease)) in
         history.iter().zip([(&a, lease); 3].iter().chain([&(&b, newer); 3]))
     {
         assert_eq!((&entry.node, entry.token), (&node.id, lease.token), "{entry:?}");
     }
     assert_eq!(history[2].detail, Some(text("by the rule \u{201c}1 minute\u{201d}")));
-    pages_of_history(&b, tx.tx_id, &history).await;
+    let paged = all_pages(4, async |last: Option<&HistoryEntry>, page| {
+        b.history(tx.tx_id, last.map_or(0, |entry| entry.version), page).await
+    });
+    assert_eq!(paged.await, history);
+    assert_eq!(b.history(tx_id(), 0, full_page()).await.unwrap(), []);
 }
 
-async fn pages_of_history(
-    node: &TestNode,
-    tx_id: tollgate_model::TxId,
-    whole: &[tollgate_model::port::HistoryEntry],
-) {
-    let mut paged = Vec::new();
-    while paged.len() < whole.len() {
-        let after =
-            paged.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
-        let next = node.history(tx_id, after, page(4)).await.unwrap();
-        assert!(!next.is_empty() && next.len() <= 4);
-        paged.extend(next);
-    }
-    assert_eq!(paged, whole);
-    assert_eq!(node.history(crate::builders::tx_id(), 0, full_page()).await.unwrap(), []);
-}
-
-/// I9: a final state never flips, and takes not even a note.
 pub async fn a_transaction_ends_once(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent().named("order");
-    a.write_whole(section(lease).create(tx.clone())).await;
-    let open = a.record(tx.tx_id).await.seen;
+    let tx = a.created(lease, intent().named("order")).await;
+    let open = a.record(tx.tx_id).await.row;
     a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
     let ended = a.record(tx.tx_id).await;
-    assert_eq!(ended.seen.state, TxState::Failed(Failed::Cancelled));
+    assert_eq!(ended.row.state, TxState::Failed(Failed::Cancelled));
     assert!(ended.finished_at.is_some());
 
     let late = moved(tx.tx_id, open, TxEvent::Refused);
     let outcome = a.write(section(lease).change(late)).await;
-    let updates = vec![UpdateAnswer::Lost];
-    assert_eq!(outcome.answers(), Some((vec![], updates)), "I9");
-    let note = section(lease).change(TxUpdate::noted(tx.tx_id, ended.seen, "explained"));
+    assert_eq!(outcome.answers(), Some((vec![], vec![UpdateAnswer::Lost])), "I9");
+    let note = section(lease).change(TxUpdate::noted(tx.tx_id, ended.row, "explained"));
     assert_eq!(FencedBatch::new(a.id.clone(), vec![note]).unwrap_err().field, "update");
 
     let after = a.record(tx.tx_id).await;
-    assert_eq!(after.seen.state, ended.seen.state);
+    assert_eq!(after.row.state, ended.row.state);
     assert_eq!(after.finished_at, ended.finished_at, "it ended when it ended");
     assert_eq!(fixture.count("tx_completion").await, 1, "I10: one outcome");
     let history = a.history(tx.tx_id, 0, full_page()).await.unwrap();
-    assert!(history.iter().map(|entry| entry.version).eq(1..=after.seen.version));
+    assert!(history.iter().map(|entry| entry.version).eq(1..=after.row.version));
 }
 
-/// Attempts are recognised by their hashes, whichever of them was mined (I5).
 pub async fn every_attempts_hash_leads_to_its_transaction(fixture: &dyn StoreFixture) {
     let (a, lease) = fixture.owner().await;
-    let tx = intent().at(0);
-    a.write_whole(section(lease).cursor(0, 1).create(tx.clone())).await;
+    let tx = a.created(lease, intent().at(0)).await;
     let bump = attempt_of(AttemptKind::Bump);
-    let mut update = TxUpdate::noted(tx.tx_id, a.record(tx.tx_id).await.seen, "bumped");
+    let mut update = a.note(tx.tx_id, "bumped").await;
     update.attempt = Some(bump.clone());
     a.apply(lease, update).await;
     let first = tx.slot.unwrap().attempt.tx_hash;

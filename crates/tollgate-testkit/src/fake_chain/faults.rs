@@ -1,6 +1,7 @@
 //! Queries that the fake chain answers with an error, answers wrongly, or does not answer.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::{Notify, watch};
@@ -9,7 +10,7 @@ use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
 use super::FakeChain;
 
-/// What the chain can be asked.
+/// A group of queries.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Query {
     Blocks,
@@ -43,7 +44,6 @@ pub(super) struct Faults {
 #[derive(Default)]
 pub(super) struct Set {
     failing: HashSet<Query>,
-    /// How many queries failed.
     failed: usize,
     pub(super) heads_asked: usize,
     pub(super) counts_asked: usize,
@@ -52,11 +52,11 @@ pub(super) struct Set {
     hanging_block: Option<u64>,
     failing_blocks: FailingShare,
     failing_fees: FailingShare,
-    /// How often each block was asked for by its number.
+    /// The number of queries for each block by its number.
     blocks_asked: HashMap<u64, usize>,
     /// Pending counts that only one endpoint reports.
     claimed_counts: HashMap<Address, u64>,
-    /// How many more times each block is shown with another hash.
+    /// The number of answers left in which each block has another hash.
     wrong_hashes: HashMap<u64, usize>,
     pub(super) reverts_all_calls: bool,
     delays_one_wei_calls: bool,
@@ -159,6 +159,14 @@ impl Faults {
     }
 }
 
+fn set_member<T: Eq + Hash>(set: &mut HashSet<T>, item: T, is_in: bool) {
+    if is_in {
+        set.insert(item)
+    } else {
+        set.remove(&item)
+    };
+}
+
 /// Faults.
 impl FakeChain {
     /// The query for the block of this number is never answered.
@@ -166,8 +174,7 @@ impl FakeChain {
         self.faults.set().hanging_block = Some(number);
     }
 
-    /// Whether queries for a transaction or a receipt by its hash hang. They are answered when this
-    /// ends.
+    /// Queries for a transaction or a receipt by its hash hang, until they no longer do.
     pub fn hang_hashes(&self, hangs: bool) {
         self.faults.hashes_hang.send_replace(hangs);
     }
@@ -177,14 +184,9 @@ impl FakeChain {
         self.faults.set().searches_hang = true;
     }
 
-    /// Whether a query is answered with an error.
+    /// Queries are answered with an error, or truly again.
     pub fn fail(&self, query: Query, fails: bool) {
-        let mut set = self.faults.set();
-        if fails {
-            set.failing.insert(query)
-        } else {
-            set.failing.remove(&query)
-        };
+        set_member(&mut self.faults.set().failing, query, fails);
     }
 
     /// One endpoint, which no other confirms, reports this pending count of an account; the truth
@@ -213,7 +215,6 @@ impl FakeChain {
         self.faults.set().wrong_hashes.insert(number, times);
     }
 
-    /// How many of those answers are still to come.
     pub fn wrong_hashes_left(&self, number: u64) -> usize {
         self.faults.set().wrong_hashes.get(&number).copied().unwrap_or_default()
     }
@@ -228,39 +229,28 @@ impl FakeChain {
         self.faults.set().delays_one_wei_calls = true;
     }
 
-    /// Whether the sends of an account and queries for its counts hang. They are carried out when
-    /// this ends.
+    /// The sends of an account and queries for its counts hang, until they no longer do.
     pub fn stall(&self, of: Address, stalls: bool) {
-        self.faults.stalled.send_modify(|stalled| {
-            if stalls {
-                stalled.insert(of)
-            } else {
-                stalled.remove(&of)
-            };
-        });
+        self.faults.stalled.send_modify(|stalled| set_member(stalled, of, stalls));
     }
 
-    /// How often a block was asked for by its number.
     pub fn asked_for_block(&self, number: u64) -> usize {
         self.faults.set().blocks_asked.get(&number).copied().unwrap_or_default()
     }
 
-    /// How many queries were answered with an error.
+    /// The number of queries that were answered with an error.
     pub fn failed(&self) -> usize {
         self.faults.set().failed
     }
 
-    /// How often a balance was read.
     pub fn balance_reads(&self) -> usize {
         self.faults.set().balance_reads
     }
 
-    /// How often the head was asked for.
     pub fn heads_asked(&self) -> usize {
         self.faults.set().heads_asked
     }
 
-    /// How often the counts of accounts were asked for.
     pub fn counts_asked(&self) -> usize {
         self.faults.set().counts_asked
     }

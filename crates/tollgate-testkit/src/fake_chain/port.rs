@@ -1,89 +1,62 @@
 //! The fake chain as the engine sees it.
 
 use async_trait::async_trait;
+use tollgate_devchain::chain::GWEI;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, combined};
-use tollgate_model::diagnose::{EndpointReport, PoolContent};
+use tollgate_model::diagnose::EndpointReport;
 use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
-    ChainLimits, ChainUnavailable, FeeQuote, Occupant, OccupantSearch, PastCount, SendAnswer,
-    SlotSearch, Speed, TxLocation,
+    ChainLimits, ChainUnavailable, FeeQuote, OccupantSearch, PastCount, SendAnswer, SlotSearch,
+    Speed, TxLocation,
 };
 use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
-use super::state::{Endpoint, State, count_in};
-use super::tx::decode;
-use super::{FakeChain, Query, price};
-
-/// The price that is quoted where there is no base fee.
-const LEGACY_PRICE_WEI: u128 = 1_000_000_000;
-
-fn answer(class: AnswerClass) -> SendAnswer {
-    SendAnswer { class, said: class.name().to_owned() }
-}
-
-fn nonce(count: u64) -> Nonce {
-    Nonce::new(count).unwrap()
-}
+use super::state::{Endpoint, State};
+use super::tx::{CHAIN_ID, decode};
+use super::{FakeChain, Query};
+use crate::chain_answers::{self, answer, nonce};
 
 impl State {
-    fn looked(
-        &self,
-        endpoint: Endpoint,
-        of: Address,
-        slot: Nonce,
-        attempt: TxHash,
-    ) -> ReceiptLookup {
-        let blocks = self.seen_by(endpoint);
-        if endpoint.is_silent {
-            ReceiptLookup::NoAnswer
-        } else if !self.loses_receipts && self.receipt_in(blocks, attempt).is_some() {
-            ReceiptLookup::Found
-        } else if count_in(blocks, of) > slot.get() {
-            ReceiptLookup::NotThere
-        } else {
-            ReceiptLookup::Behind
-        }
+    fn receipt(&self, hash: TxHash) -> Option<TxReceipt> {
+        chain_answers::receipt(&self.view(0), &hash)
     }
 
-    fn word(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointReport {
+    fn looked(&self, endpoint: Endpoint, slot: (Address, Nonce), attempt: TxHash) -> ReceiptLookup {
+        if endpoint.is_silent {
+            return ReceiptLookup::NoAnswer;
+        }
+        let view = self.view(endpoint.lags_by);
+        let receipt = chain_answers::receipt(&view, &attempt);
+        chain_answers::lookup(&view, slot, receipt.filter(|_| !self.script.loses_receipts).as_ref())
+    }
+
+    fn report(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointReport {
         if endpoint.is_silent {
             return EndpointReport::default();
         }
-        let mut content = PoolContent::default();
-        let next = self.pending(of);
-        for ((_, at), (hash, _)) in self.pool.range((of, 0)..=(of, u64::MAX)) {
-            let part = if *at < next { &mut content.pending } else { &mut content.queued };
-            part.insert(nonce(*at), *hash);
-        }
-        let blocks = self.seen_by(endpoint);
-        let knows = |hash: &TxHash| {
-            self.pool.values().any(|(held, _)| held == hash)
-                || self.receipt_in(blocks, *hash).is_some()
-        };
-        EndpointReport {
-            pool: (!self.hides_pools).then_some(content),
-            knows_it: Some(attempts.iter().any(knows)),
-        }
+        let report = chain_answers::pool_report(&self.view(endpoint.lags_by), of, attempts);
+        EndpointReport { pool: report.pool.filter(|_| !self.script.hides_pools), ..report }
     }
 }
 
 #[async_trait]
 impl Chain for FakeChain {
     fn chain_id(&self) -> ChainId {
-        ChainId::new(7).unwrap()
+        ChainId::new(CHAIN_ID).unwrap()
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         self.faults.set().heads_asked += 1;
-        let mut changes = self.head.subscribe();
+        let mut changes = self.moved.subscribe();
         loop {
             changes.mark_unchanged();
             let announced = {
                 let state = self.lock();
-                let head = state.shown().last().unwrap().at;
-                BlockRef { number: head.number + state.announced_ahead, ..head }
+                let head = chain_answers::block(&state.view(state.script.hidden), BlockTag::Latest);
+                let head = head.unwrap().at;
+                BlockRef { number: head.number + state.script.announced_ahead, ..head }
             };
             if Some(announced) != known {
                 return Ok(announced);
@@ -100,20 +73,15 @@ impl Chain for FakeChain {
         }
         self.faults.check_block_share()?;
         let state = self.lock();
-        let number = match tag {
-            BlockTag::Number(number) => number,
-            BlockTag::Safe | BlockTag::Finalized if state.lacks_tags => return Ok(None),
-            BlockTag::Safe | BlockTag::Finalized if state.tag.is_some() => {
-                state.tag.unwrap_or_default()
-            }
-            BlockTag::Latest | BlockTag::Safe | BlockTag::Finalized => {
-                state.shown().last().unwrap().at.number
-            }
-        };
-        let wrong = self.faults.wrong_hash(number);
-        Ok(state.shown().get(number as usize).map(|block| Block {
-            at: BlockRef { hash: wrong.unwrap_or(block.at.hash), ..block.at },
-            transactions: block.txs.iter().map(|(hash, _)| *hash).collect(),
+        let is_final = matches!(tag, BlockTag::Safe | BlockTag::Finalized);
+        if is_final && state.script.lacks_tags {
+            return Ok(None);
+        }
+        let tag = state.script.tag.filter(|_| is_final).map_or(tag, BlockTag::Number);
+        let block = chain_answers::block(&state.view(state.script.hidden), tag);
+        Ok(block.map(|mut block| {
+            block.at.hash = self.faults.wrong_hash(block.at.number).unwrap_or(block.at.hash);
+            block
         }))
     }
 
@@ -130,7 +98,7 @@ impl Chain for FakeChain {
             let state = self.lock();
             let receipt = state.receipt(*hash).filter(|receipt| receipt.block_hash == block.hash);
             read.found.extend(receipt.map(|receipt| TxReceipt {
-                revert_reason: receipt.revert_reason.filter(|_| !state.hangs_reasons),
+                revert_reason: receipt.revert_reason.filter(|_| !state.script.hangs_reasons),
                 ..receipt
             }));
         }
@@ -138,7 +106,7 @@ impl Chain for FakeChain {
     }
 
     async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
-        if self.lock().hangs_reasons {
+        if self.lock().script.hangs_reasons {
             return std::future::pending().await;
         }
         self.lock().receipt(of.tx_hash)?.revert_reason
@@ -149,16 +117,12 @@ impl Chain for FakeChain {
         self.faults.check(Query::Receipts)?;
         self.faults.check(Query::Receipt(of))?;
         let state = self.lock();
-        Ok(state.receipt(of).filter(|_| !state.loses_receipts))
+        Ok(state.receipt(of).filter(|_| !state.script.loses_receipts))
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
         self.faults.pass_hash().await;
-        let state = self.lock();
-        if let Some(TxReceipt { block_number: number, block_hash: hash, .. }) = state.receipt(of) {
-            return Ok(Some(TxLocation::InBlock { number, hash }));
-        }
-        Ok(state.is_pooled(of).then_some(TxLocation::Pending))
+        Ok(chain_answers::location(&self.lock().view(0), &of))
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
@@ -166,10 +130,10 @@ impl Chain for FakeChain {
         self.faults.pass(of).await;
         self.faults.check(Query::Counts(of))?;
         let state = self.lock();
-        let known = &state.blocks[..state.blocks.len().saturating_sub(state.counts_lag).max(1)];
-        let mined = count_in(known, of);
+        let lag = state.script.counts_lag;
+        let mined = chain_answers::mined_count(&state.view(lag), of);
         // An endpoint that lags may have what is mined elsewhere in its pool.
-        let pending = if state.counts_lag > 0 { mined } else { state.pending(of) };
+        let pending = if lag > 0 { mined } else { state.view(0).pending_nonce(of) };
         let truth = AccountCounts::confirmed(nonce(mined), nonce(pending));
         let claimed = self.faults.claimed(of).map(nonce);
         Ok(claimed.map_or(truth, |pending| AccountCounts { pending, ..truth }))
@@ -177,10 +141,7 @@ impl Chain for FakeChain {
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {
         self.faults.check(Query::AccountsFeesAndCalls)?;
-        let state = self.lock();
-        let blocks = state.blocks.get(..=block as usize);
-        let blocks = blocks.ok_or_else(|| ChainUnavailable(format!("no block {block} yet")))?;
-        Ok(PastCount::undisputed(nonce(count_in(blocks, of))))
+        chain_answers::count_at(&self.lock().view(0), of, block)
     }
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
@@ -188,31 +149,27 @@ impl Chain for FakeChain {
         let state = self.lock();
         let is_heard = self.faults.check(Query::Receipts).is_ok();
         let look = |attempt: &TxHash| {
-            let endpoints = state.endpoints.iter();
             let is_heard = is_heard && self.faults.check(Query::Receipt(*attempt)).is_ok();
-            let word = |endpoint: &Endpoint| match is_heard {
-                true => state.looked(*endpoint, of, nonce, *attempt),
+            let answer_of = |endpoint: &Endpoint| match is_heard {
+                true => state.looked(*endpoint, (of, nonce), *attempt),
                 false => ReceiptLookup::NoAnswer,
             };
-            endpoints.map(word).collect()
-        };
-        let mut looked: Vec<Vec<ReceiptLookup>> = attempts.iter().map(look).collect();
-        for (attempt, words) in attempts.iter().zip(&mut looked) {
-            let is_orphaned = state.orphaned_receipts.contains_key(attempt);
-            if let Some(first) = words.first_mut().filter(|_| is_orphaned) {
-                *first = ReceiptLookup::Found;
+            let mut answers: Vec<_> = state.script.endpoints.iter().map(answer_of).collect();
+            if state.script.orphaned_receipts.contains_key(attempt) {
+                answers[0] = ReceiptLookup::Found;
             }
-        }
-        let mut words = attempts.iter().zip(&looked);
-        let found = words.find(|(_, words)| words.contains(&ReceiptLookup::Found)).map(|it| it.0);
-        let orphaned = found.and_then(|attempt| state.orphaned_receipts.get(attempt).cloned());
-        let found = orphaned.or_else(|| state.receipt(*found?));
-        SlotSearch { found, looked }
+            answers
+        };
+        let looked = attempts.iter().map(look).collect();
+        chain_answers::slot_search(attempts, looked, |attempt| {
+            let orphaned = state.script.orphaned_receipts.get(attempt).cloned();
+            orphaned.or_else(|| state.receipt(*attempt))
+        })
     }
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
         let state = self.lock();
-        state.endpoints.iter().map(|endpoint| state.word(*endpoint, of, attempts)).collect()
+        state.script.endpoints.iter().map(|at| state.report(*at, of, attempts)).collect()
     }
 
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
@@ -220,45 +177,24 @@ impl Chain for FakeChain {
         if let Err(error) = self.faults.check(Query::Occupants) {
             return OccupantSearch { seen: Vec::new(), problem: Some(error.to_string()) };
         }
-        let state = self.lock();
-        let mut seen = Vec::new();
-        for block in &state.blocks {
-            for (tx_hash, tx) in block.txs.iter().filter(|(_, tx)| tx.from == of) {
-                let (nonce, tx_hash) = (nonce(tx.nonce), *tx_hash);
-                let BlockRef { number: block_number, hash: block_hash, .. } = block.at;
-                if slots.contains(&nonce) {
-                    seen.push(Occupant { nonce, tx_hash, block_number, block_hash });
-                }
-            }
-        }
-        let is_short = seen.len() < slots.len();
-        OccupantSearch { seen, problem: is_short.then(|| "no block shows it".to_owned()) }
+        chain_answers::occupants(&self.lock().view(0), of, slots)
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
         self.faults.check(Query::Balances)?;
         self.faults.set().balance_reads += 1;
-        Ok(Wei(self.lock().balance(of)))
+        Ok(Wei(self.lock().core.accounts().now(of).balance))
     }
 
     fn limits(&self) -> ChainLimits {
-        ChainLimits { block_gas: self.lock().block_gas, has_calldata_floor: false }
+        ChainLimits { block_gas: self.lock().script.block_gas, has_calldata_floor: false }
     }
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {
         self.faults.check(Query::Fees)?;
-        let (base_fee, tip) = {
-            let state = self.lock();
-            (state.base_fee, state.tip)
-        };
-        Ok(match base_fee {
-            None => FeeQuote { base_fee, max_fee: price(LEGACY_PRICE_WEI), max_priority_fee: None },
-            Some(base) => FeeQuote {
-                base_fee,
-                max_fee: price(base.wei() * 2 + tip.wei()),
-                max_priority_fee: Some(tip),
-            },
-        })
+        let state = self.lock();
+        let tip_wei = state.script.tip.unwrap_or(u128::from(GWEI));
+        Ok(chain_answers::fee_quote(state.core.next_base_fee(), tip_wei))
     }
 
     async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
@@ -267,13 +203,11 @@ impl Chain for FakeChain {
             return Ok(CallEstimate::Reverts(Text::lossy("no")));
         }
         self.faults.pass_call(call).await;
-        if call.to.is_some_and(|to| self.lock().reverting.contains(&to)) {
-            return Ok(CallEstimate::Reverts(Text::lossy("no")));
-        }
-        if call.value.0 > self.lock().balance(call.from) {
-            return Ok(CallEstimate::Refused(answer(AnswerClass::InsufficientFunds)));
-        }
-        Ok(CallEstimate::Gas(self.lock().estimate))
+        let state = self.lock();
+        Ok(match (chain_answers::estimate(&state.view(0), call), state.script.estimate) {
+            (CallEstimate::Gas(_), Some(gas)) => CallEstimate::Gas(gas),
+            (estimate, _) => estimate,
+        })
     }
 
     async fn send(&self, raw: &Bytes) -> SendAnswer {
@@ -283,8 +217,8 @@ impl Chain for FakeChain {
         answer(self.lock().send(raw))
     }
 
-    /// As the real one does: several in one call, and one by one what that does not show to be with a
-    /// node. The answers of the batch count with it.
+    /// Sends several in one call, as the real client does, and then one by one those whose answer does
+    /// not show that a node has them. The answers of the batch count, too.
     async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
         let mut heard = vec![Vec::new(); raws.len()];
         if raws.len() > 1 {
@@ -292,8 +226,8 @@ impl Chain for FakeChain {
                 self.faults.pass(tx.from).await;
             }
             let mut state = self.lock();
-            let is_lost = state.lose_batches > 0;
-            state.lose_batches = state.lose_batches.saturating_sub(1);
+            let is_lost = state.script.lose_batches > 0;
+            state.script.lose_batches = state.script.lose_batches.saturating_sub(1);
             for (raw, heard) in raws.iter().zip(&mut heard) {
                 let class = state.send(raw);
                 heard.push(if is_lost { AnswerClass::Unknown } else { class });

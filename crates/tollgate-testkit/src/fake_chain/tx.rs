@@ -1,19 +1,21 @@
-//! Transactions as the fake chain knows them, and the signer that makes them.
+//! Transactions of accounts without keys, and the signer that makes them.
 
+use std::sync::Arc;
+
+use alloy_consensus::{
+    SignableTransaction, Transaction as _, TxEip1559, TxEnvelope, TxLegacy, TypedTransaction,
+};
+use alloy_eips::eip2718::{Decodable2718, Encodable2718};
 use async_trait::async_trait;
+use tollgate_devchain::chain::Tx;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft, TxKind};
 use tollgate_model::{Address, Bytes, ChainId, GasPrice, Nonce, TxHash, U256, Wei, keccak256};
 
-/// The gas that every mined transaction uses.
-pub(super) const GAS_USED: u64 = 21_000;
-/// The minimum price bump of a replacement, in percent of price and tip.
-const REPLACEMENT_PERCENT: u128 = 10;
-/// Sender, nonce, value, gas limit, price, whether there is a tip, tip, whether there is a
-/// recipient, recipient. The data follows.
-const HEADER: usize = 20 + 8 + 32 + 8 + 8 + 1 + 8 + 1 + 20;
+/// The id of every fake chain.
+pub(super) const CHAIN_ID: u64 = 7;
 
-/// A transaction as the fake encodes it: all that makes it differ from others.
+/// The parts of a transaction that tests look at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FakeTx {
     /// The sender.
@@ -24,76 +26,67 @@ pub struct FakeTx {
     pub to: Option<Address>,
     /// The call data.
     pub data: Bytes,
-    /// The fees that it offers.
     pub fees: Fees,
 }
 
 impl FakeTx {
-    /// The maximum that it may cost.
-    pub(super) fn cost(&self) -> U256 {
-        let gas = U256::from(self.fees.gas_limit) * U256::from(self.fees.max_fee.wei());
-        self.value.saturating_add(gas)
-    }
-
-    /// Its cost in a block with this base fee.
-    pub(super) fn spent(&self, base_fee: Option<GasPrice>) -> U256 {
-        let price = match (base_fee, self.fees.max_priority_fee) {
-            (Some(base), Some(tip)) => self.fees.max_fee.wei().min(base.wei() + tip.wei()),
-            (None, _) | (_, None) => self.fees.max_fee.wei(),
+    /// A price of the core is one of the model: both come from [`encode`].
+    pub(super) fn of(tx: &Tx) -> Self {
+        let price = |wei| GasPrice::from_wei(wei).unwrap();
+        let fees = Fees {
+            gas_limit: tx.gas_limit(),
+            max_fee: price(tx.fee_cap()),
+            max_priority_fee: tx.envelope.max_priority_fee_per_gas().map(price),
         };
-        self.value.saturating_add(U256::from(GAS_USED) * U256::from(price))
-    }
-
-    /// Whether a pool takes it in the place of another one of the same slot.
-    pub(super) fn replaces(&self, other: &Self) -> bool {
-        let beats = |new: GasPrice, old: GasPrice| {
-            new > old && new.wei() * 100 >= old.wei() * (100 + REPLACEMENT_PERCENT)
-        };
-        beats(self.fees.max_fee, other.fees.max_fee) && beats(self.tip(), other.tip())
-    }
-
-    fn tip(&self) -> GasPrice {
-        self.fees.max_priority_fee.unwrap_or(self.fees.max_fee)
+        Self {
+            from: tx.sender,
+            nonce: tx.nonce(),
+            value: tx.envelope.value(),
+            to: tx.envelope.to(),
+            data: tx.envelope.input().clone(),
+            fees,
+        }
     }
 }
 
-/// The bytes that are sent.
+/// The bytes that are sent: of a legacy transaction, or of an EIP-1559 one if there is a tip. The
+/// sender takes the place of the signature's `r`.
 pub fn encode(tx: &FakeTx) -> Bytes {
-    let price = |price: GasPrice| u64::from(price).to_be_bytes();
-    let mut bytes = tx.from.to_vec();
-    bytes.extend(tx.nonce.to_be_bytes());
-    bytes.extend(tx.value.to_be_bytes::<32>());
-    bytes.extend(tx.fees.gas_limit.to_be_bytes());
-    bytes.extend(price(tx.fees.max_fee));
-    bytes.push(tx.fees.max_priority_fee.is_some().into());
-    bytes.extend(price(tx.fees.max_priority_fee.unwrap_or_default()));
-    bytes.push(tx.to.is_some().into());
-    bytes.extend(tx.to.unwrap_or_default());
-    bytes.extend(&tx.data);
-    bytes.into()
+    let FakeTx { from, nonce, value, to, data: input, fees } = tx.clone();
+    let (to, gas_limit, price) = (to.into(), fees.gas_limit, fees.max_fee.wei());
+    let tx: TypedTransaction = match fees.max_priority_fee {
+        Some(tip) => TxEip1559 {
+            chain_id: CHAIN_ID,
+            nonce,
+            gas_limit,
+            max_fee_per_gas: price,
+            max_priority_fee_per_gas: tip.wei(),
+            to,
+            value,
+            input,
+            ..TxEip1559::default()
+        }
+        .into(),
+        None => {
+            let chain_id = Some(CHAIN_ID);
+            TxLegacy { chain_id, nonce, gas_price: price, gas_limit, to, value, input }.into()
+        }
+    };
+    let sender = U256::from_be_slice(from.as_slice());
+    let signature = alloy_primitives::Signature::new(sender, U256::ONE, false);
+    TxEnvelope::from(tx.into_signed(signature)).encoded_2718().into()
+}
+
+/// The core's form of a transaction; `None` for bytes that [`encode`] did not make.
+pub(super) fn decode_tx(raw: &Bytes) -> Option<Arc<Tx>> {
+    let envelope = TxEnvelope::decode_2718_exact(raw).ok()?;
+    let sender = Address::from_word(envelope.signature().r().into());
+    Some(Arc::new(Tx { hash: *envelope.tx_hash(), sender, envelope, raw: raw.clone() }))
 }
 
 /// Decodes a transaction; `None` for bytes that [`encode`] did not make.
 pub fn decode(raw: &Bytes) -> Option<FakeTx> {
-    let (mut header, data) = raw.split_at_checked(HEADER)?;
-    let mut take = |length: usize| {
-        let (taken, rest) = header.split_at(length);
-        header = rest;
-        taken
-    };
-    let number = |bytes: &[u8]| bytes.iter().fold(0, |n, byte| n << 8 | u64::from(*byte));
-    let from = Address::from_slice(take(20));
-    let nonce = number(take(8));
-    let value = U256::from_be_slice(take(32));
-    let gas_limit = number(take(8));
-    let max_fee = GasPrice::try_from(number(take(8))).ok()?;
-    let has_tip = take(1) == [1];
-    let tip = GasPrice::try_from(number(take(8))).ok()?;
-    let has_recipient = take(1) == [1];
-    let to = Address::from_slice(take(20));
-    let fees = Fees { gas_limit, max_fee, max_priority_fee: has_tip.then_some(tip) };
-    let data = Bytes::copy_from_slice(data);
-    Some(FakeTx { from, nonce, value, to: has_recipient.then_some(to), data, fees })
+    decode_tx(raw).map(|tx| FakeTx::of(&tx))
 }
 
 /// The hash of an encoded transaction.
@@ -101,11 +94,8 @@ pub fn hash_of(raw: &Bytes) -> TxHash {
     keccak256(raw)
 }
 
-/// Signs for anybody.
-pub struct FakeSigner(
-    /// The accounts that it has.
-    pub Vec<Address>,
-);
+/// Signs for these accounts, none of which has a key.
+pub struct FakeSigner(pub Vec<Address>);
 
 #[async_trait]
 impl Signer for FakeSigner {

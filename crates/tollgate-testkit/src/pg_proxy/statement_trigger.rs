@@ -4,7 +4,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use crate::pause_points::{PauseHere, Paused, pause};
 
-/// Where a connection is cut, relative to the matching statement.
+/// The place of a cut, relative to the matching statement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Side {
     /// The statement is not forwarded.
@@ -13,7 +13,7 @@ pub(super) enum Side {
     After,
 }
 
-/// What happens to a connection whose transaction matches.
+/// The fault of a connection whose transaction matches.
 pub(super) enum Action {
     Cut(Side),
     Pause(PauseHere),
@@ -73,7 +73,7 @@ fn lowercase(statements: &[&str]) -> Vec<String> {
     statements.iter().map(|part| part.to_lowercase()).collect()
 }
 
-/// Whether the transaction contains all parts in this order, the last one in its newest statement.
+/// True if the transaction contains all parts in this order, the last one in its newest statement.
 fn matches(parts: &[String], transaction: &[String]) -> bool {
     let (Some((last, earlier)), Some((newest, before))) =
         (parts.split_last(), transaction.split_last())

@@ -1,12 +1,15 @@
-//! The folder that a server lives in.
+//! The folder of a server, and the template that its cluster is copied from.
 //!
 //! A lock file beside it says that its test process lives; what a killed process left behind is
 //! swept away by the next start.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
 
 use uuid::Uuid;
+
+use super::programs::Programs;
 
 /// A server's own folder; removed when it is dropped.
 pub(super) struct ServerDirectory {
@@ -16,7 +19,6 @@ pub(super) struct ServerDirectory {
 }
 
 impl ServerDirectory {
-    /// Makes an empty one.
     pub(super) fn create() -> Self {
         let base = base();
         let servers = base.join("servers");
@@ -29,7 +31,6 @@ impl ServerDirectory {
         Self { path, _lock: lock }
     }
 
-    /// Where the cluster is.
     pub(super) fn data(&self) -> PathBuf {
         self.path.join("data")
     }
@@ -39,7 +40,6 @@ impl ServerDirectory {
         File::options().append(true).create(true).open(self.path.join("log")).unwrap()
     }
 
-    /// What the server said.
     pub(super) fn log(&self) -> String {
         fs::read_to_string(self.path.join("log")).unwrap_or_default()
     }
@@ -58,7 +58,7 @@ const IN_MEMORY: &str = "/dev/shm";
 /// Names a run of the test command, which removes what belongs to it at its end.
 const RUN: &str = "TOLLGATE_TEST_RUN";
 
-/// What must be free there; a server takes a tenth of it.
+/// Space that must be free there; a server takes a tenth of it.
 const FREE_BYTES_MIN: u64 = 1 << 30;
 
 /// The folder for everything of this user, and of this run if it has a name, that outlives one
@@ -66,7 +66,7 @@ const FREE_BYTES_MIN: u64 = 1 << 30;
 ///
 /// In memory if that can be: copying a cluster to a disk takes ten times as long. A crash of the
 /// server is no crash of the machine, so what it had written survives there as it does on a disk.
-pub(super) fn base() -> PathBuf {
+fn base() -> PathBuf {
     let free = rustix::fs::statvfs(IN_MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
     let folder =
         if free >= FREE_BYTES_MIN { PathBuf::from(IN_MEMORY) } else { std::env::temp_dir() };
@@ -78,7 +78,7 @@ pub(super) fn base() -> PathBuf {
 }
 
 /// Opens a file and waits for the right to it; dropping the file gives it back.
-pub(super) fn locked(path: &Path) -> File {
+fn locked(path: &Path) -> File {
     let file = File::options().write(true).create(true).truncate(false).open(path).unwrap();
     file.lock().unwrap();
     file
@@ -101,4 +101,48 @@ fn sweep(servers: &Path) {
             let _ = fs::remove_file(&lock);
         }
     }
+}
+
+/// Puts a fresh cluster at `data`.
+pub(super) fn copy_template(programs: &Programs, data: &Path) {
+    let template = template(programs);
+    let mut copy = Command::new("cp");
+    copy.args(["-a", "--reflink=auto"]).arg(template).arg(data);
+    check("cp", copy.output().unwrap());
+}
+
+/// A freshly initialised cluster, made once for each version of PostgreSQL.
+fn template(programs: &Programs) -> PathBuf {
+    let name = format!("template-{}", programs.version());
+    let base = base();
+    let template = base.join(&name);
+    if template.exists() {
+        return template;
+    }
+    let _making = locked(&base.join(format!("{name}.lock")));
+    if !template.exists() {
+        make(programs, &template);
+    }
+    template
+}
+
+/// Made beside its place and moved there when it is whole: a template that exists is complete.
+fn make(programs: &Programs, template: &Path) {
+    let parts = template.with_extension("parts");
+    let _ = fs::remove_dir_all(&parts);
+    fs::create_dir(&parts).unwrap();
+    programs.hand_over(&parts);
+    let cluster = parts.join("cluster");
+    let mut initdb = programs.command("initdb");
+    initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8"]);
+    // Small segments: less to copy.
+    initdb.args(["--wal-segsize=1", "-D"]).arg(&cluster);
+    check("initdb", initdb.output().unwrap());
+    fs::rename(&cluster, template).unwrap();
+    let _ = fs::remove_dir_all(&parts);
+}
+
+pub(super) fn check(what: &str, output: Output) {
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{what} failed: {errors}");
 }

@@ -1,7 +1,7 @@
 //! A running server.
 //!
-//! It is the child of a thread that does nothing but wait for it: the server dies with the thread
-//! that started it, so that must not be one that a runtime lets go of when it is idle.
+//! A thread of its own starts it and waits for its end. The server dies with the thread that started it, so
+//! that must not be one that a runtime ends when it is idle.
 
 use std::process::Stdio;
 use std::sync::mpsc;
@@ -12,12 +12,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::directory::ServerDirectory;
 use super::programs::Programs;
 
-/// What a server writes into its log (WAL).
+/// The detail of a server's log (WAL).
 #[derive(Clone, Copy)]
 pub(super) enum Log {
-    /// What it needs itself.
+    /// Enough for the server itself.
     Minimal,
-    /// What a standby needs, too.
+    /// Enough for a standby.
     Streamed,
 }
 
@@ -68,7 +68,6 @@ impl ServerProcess {
         Self { pid: Pid::from_raw(pid).unwrap(), waiter: Some(waiter) }
     }
 
-    /// It is not running any more.
     pub(super) fn has_ended(&self) -> bool {
         self.waiter.as_ref().is_none_or(JoinHandle::is_finished)
     }

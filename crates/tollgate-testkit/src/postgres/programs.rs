@@ -1,10 +1,10 @@
-//! Which PostgreSQL is on this machine, and as whom it may run.
+//! The PostgreSQL programs of this machine, and the user that runs them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian and its kin keep the server's programs, one folder for each version.
+/// The folder of the server's programs on Debian, with one folder for each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
 /// The server's programs.

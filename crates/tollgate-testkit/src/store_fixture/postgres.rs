@@ -26,7 +26,6 @@ pub struct PgFixture {
 }
 
 impl PgFixture {
-    /// On the server that is at hand.
     pub async fn new() -> Self {
         Self::on(PgServer::start().await).await
     }
@@ -55,17 +54,14 @@ impl PgFixture {
         self
     }
 
-    /// Where the database is.
     pub fn url(&self) -> String {
         self.server.url(&self.database)
     }
 
-    /// The server, for what only a server can do.
     pub const fn server(&self) -> &PgServer {
         &self.server
     }
 
-    /// How a node with these wishes opens its store.
     pub fn options(&self, node: NodeOptions) -> PgOptions {
         let session = SessionLimits {
             statement_timeout: Duration::from_secs(40),
@@ -147,7 +143,7 @@ impl StoreFixture for PgFixture {
     }
 
     async fn expire_in_flight(&self, submitter: Submitter) {
-        // Not a key column: this does not wait for the writer that holds the lease still.
+        // Not a key column: this does not wait for the writer that still holds the lease.
         let fixture: &dyn StoreFixture = self;
         fixture.expire(submitter).await;
     }

@@ -26,7 +26,6 @@ pub struct SqliteFixture {
 }
 
 impl SqliteFixture {
-    /// In a folder of its own.
     pub async fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let fixture = Self { folder, clock: Arc::default(), overrides: &[], child: None };
@@ -46,7 +45,6 @@ impl SqliteFixture {
         self
     }
 
-    /// The file.
     pub fn path(&self) -> PathBuf {
         self.folder.path().join("tollgate.db")
     }
@@ -89,10 +87,10 @@ impl StoreFixture for SqliteFixture {
         Box::new(Session(connection))
     }
 
-    /// SQLite knows of no queue: whoever waits is asleep in its own process.
+    /// SQLite has no queue of waiting sessions.
     async fn somebody_waits_for_a_lock(&self) {}
 
-    /// Nobody can write while a writer is in mid-transaction: it is the clock that goes on.
+    /// No other connection can write while a writer is in mid-transaction, so the clock is advanced.
     async fn expire_in_flight(&self, _submitter: Submitter) {
         self.clock.advance(Duration::from_secs(86_400));
     }

@@ -1,4 +1,4 @@
-//! What a killed anvil leaves on the machine: nothing.
+//! A killed anvil leaves nothing on the machine.
 
 use std::fs;
 

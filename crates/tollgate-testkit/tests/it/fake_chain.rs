@@ -1,4 +1,4 @@
-//! The fake chain follows the rules that tests of the engine lean on.
+//! The fake chain keeps the rules on which tests of the engine rest.
 
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::batch::Fees;
@@ -24,8 +24,15 @@ fn nonce(nonce: u64) -> Nonce {
 fn tx(nonce: u64, max_fee: u128, tip: u128) -> Bytes {
     let max_priority_fee = Some(price(tip));
     let fees = Fees { gas_limit: 25_000, max_fee: price(max_fee), max_priority_fee };
-    let (value, to, data) = (U256::from(nonce), Some(TO), Bytes::from_static(b"data"));
+    let (value, to, data) = (U256::from(nonce), Some(TO), Bytes::new());
     encode(&FakeTx { from: FROM, nonce, value, to, data, fees })
+}
+
+/// A chain that takes transactions with a tip.
+fn chain(base_fee_wei: u128) -> FakeChain {
+    let chain = FakeChain::new();
+    chain.set_base_fee(base_fee_wei);
+    chain
 }
 
 async fn send(chain: &FakeChain, raw: &Bytes) -> AnswerClass {
@@ -47,7 +54,7 @@ fn encoded_transaction_is_decoded() {
 
 #[tokio::test]
 async fn a_replacement_pays_a_tenth_more_on_price_and_tip() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     assert_eq!(send(&chain, &tx(0, 1_000, 100)).await, AnswerClass::Accepted);
     assert_eq!(send(&chain, &tx(0, 1_000, 100)).await, AnswerClass::AlreadyKnown);
     for (max_fee, tip) in [(1_099, 110), (1_100, 109), (2_000, 100)] {
@@ -62,8 +69,7 @@ async fn a_replacement_pays_a_tenth_more_on_price_and_tip() {
 
 #[tokio::test]
 async fn underpriced_transaction_stays_pooled_until_the_base_fee_falls() {
-    let chain = FakeChain::new();
-    chain.set_base_fee(500);
+    let chain = chain(500);
     chain.set_tip(7);
     let quote = chain.fee_quote(Speed::Normal).await.unwrap();
     assert_eq!((quote.base_fee, quote.max_fee), (Some(price(500)), price(1_007)));
@@ -79,7 +85,7 @@ async fn underpriced_transaction_stays_pooled_until_the_base_fee_falls() {
 
 #[tokio::test]
 async fn send_without_funds_is_refused_until_funded() {
-    let chain = FakeChain::new();
+    let chain = chain(990);
     let cost = |raw: &Bytes| decode(raw).unwrap().value + U256::from(25_000 * 1_000);
     let (first, second) = (tx(0, 1_000, 10), tx(1, 1_000, 10));
     // Enough for either, not for both.
@@ -103,7 +109,7 @@ async fn send_without_funds_is_refused_until_funded() {
 
 #[tokio::test]
 async fn scripted_answers_are_given_in_order_and_accept_nothing() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     chain.answer(TxMatch::Nonce(1), AnswerClass::PoolFull, 2);
     chain.answer_next(AnswerClass::Accepted);
     assert_eq!(send(&chain, &tx(1, 10, 1)).await, AnswerClass::PoolFull);
@@ -121,7 +127,7 @@ async fn scripted_answers_are_given_in_order_and_accept_nothing() {
 
 #[tokio::test]
 async fn held_or_evicted_transaction_is_not_mined() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     let [first, second] = [tx(0, 10, 1), tx(1, 10, 1)];
     send(&chain, &first).await;
     send(&chain, &second).await;
@@ -140,7 +146,7 @@ async fn held_or_evicted_transaction_is_not_mined() {
 
 #[tokio::test]
 async fn an_outsider_takes_a_slot_and_is_named() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     let ours = tx(0, 10, 1);
     send(&chain, &ours).await;
     let foreign = chain.outsider_mines(FROM);
@@ -165,7 +171,7 @@ async fn an_outsider_takes_a_slot_and_is_named() {
 
 #[tokio::test]
 async fn each_endpoint_reports_the_blocks_that_it_has() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     chain.set_endpoints(3);
     let ours: [TxHash; 1] = [hash_of(&tx(0, 10, 1))];
     send(&chain, &tx(0, 10, 1)).await;
@@ -200,27 +206,27 @@ async fn each_endpoint_reports_the_blocks_that_it_has() {
 
 #[tokio::test]
 async fn pools_show_what_is_due_and_what_waits() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     chain.set_endpoints(2);
     chain.silence_endpoint(1, true);
     let (due, waits) = (tx(0, 10, 1), tx(2, 10, 1));
     send(&chain, &due).await;
     send(&chain, &waits).await;
-    let words = chain.pools(FROM, &[hash_of(&waits)]).await;
-    let pool = words[0].pool.as_ref().unwrap();
+    let reports = chain.pools(FROM, &[hash_of(&waits)]).await;
+    let pool = reports[0].pool.as_ref().unwrap();
     assert_eq!(pool.pending.get(&nonce(0)), Some(&hash_of(&due)));
     assert_eq!(pool.queued.get(&nonce(2)), Some(&hash_of(&waits)));
     assert_eq!((pool.pending.len(), pool.queued.len()), (1, 1));
-    assert_eq!(words[0].knows_it, Some(true));
-    assert_eq!(words[1], Default::default());
+    assert_eq!(reports[0].knows_it, Some(true));
+    assert_eq!(reports[1], Default::default());
     chain.hide_pools();
-    let words = chain.pools(FROM, &[TxHash::ZERO]).await;
-    assert_eq!((&words[0].pool, words[0].knows_it), (&None, Some(false)));
+    let reports = chain.pools(FROM, &[TxHash::ZERO]).await;
+    assert_eq!((&reports[0].pool, reports[0].knows_it), (&None, Some(false)));
 }
 
 #[tokio::test]
 async fn queries_can_fail_and_accounts_can_be_stalled() {
-    let chain = FakeChain::new();
+    let chain = chain(1);
     let raw = tx(0, 1_000, 10);
     assert_eq!(send(&chain, &raw).await, AnswerClass::Accepted);
     chain.mine();

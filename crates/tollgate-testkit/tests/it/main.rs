@@ -4,14 +4,37 @@
 
 mod anvil;
 mod fake_chain;
-mod field;
 mod listed;
 mod planted;
-mod postgres;
 mod server;
 mod sql;
-mod sqlite;
 mod tidy;
+
+mod postgres {
+    use tollgate_testkit::PgFixture;
+
+    async fn fixture() -> PgFixture {
+        PgFixture::new().await.with_child(crate::CHILD)
+    }
+
+    async fn crashable_fixture() -> PgFixture {
+        PgFixture::crashable().await.with_child(crate::CHILD)
+    }
+
+    tollgate_testkit::conformance_tests!(fixture(), every store);
+    tollgate_testkit::conformance_tests!(crashable_fixture(), server);
+}
+
+mod sqlite {
+    use tollgate_testkit::SqliteFixture;
+
+    async fn fixture() -> SqliteFixture {
+        SqliteFixture::new().await.with_child(crate::CHILD)
+    }
+
+    tollgate_testkit::conformance_tests!(fixture(), every store);
+    tollgate_testkit::conformance_tests!(fixture(), file);
+}
 
 /// The program that runs a node in a process of its own.
 const CHILD: &str = env!("CARGO_BIN_EXE_store-child");

@@ -12,7 +12,7 @@ use tollgate_testkit::mistakes::{
     SQLITE_DEFERRED_BEGIN, SQLITE_SKIPPED_GUARD,
 };
 use tollgate_testkit::store_fixture::NodeOptions;
-use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture};
+use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture, StoreKind};
 
 /// Runs a test of the suite that must fail with a message that names the promise.
 async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) {
@@ -25,6 +25,14 @@ async fn caught(promise: &str, test: impl Future<Output = ()> + Send + 'static) 
     assert!(message.contains(promise), "the message names {promise}: {message}");
 }
 
+/// Runs a test of the suite on a fixture with a mistake.
+macro_rules! caught {
+    ($fixture:expr, $promise:literal, $test:path) => {
+        let fixture = $fixture.await;
+        caught($promise, async move { $test(&fixture).await }).await;
+    };
+}
+
 async fn postgres(mistake: Overrides) -> PgFixture {
     PgFixture::with_overrides(mistake).await.with_child(crate::CHILD)
 }
@@ -35,50 +43,50 @@ async fn sqlite(mistake: Overrides) -> SqliteFixture {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn suite_catches_a_guard_without_a_lock() {
-    let fixture = postgres(EXISTS_GUARD).await;
-    caught("I2: a write of", async move {
-        fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover(&fixture).await;
-    })
-    .await;
-    let fixture = postgres(EXISTS_GUARD).await;
-    caught("I2: a write of", async move {
-        fence::a_writer_delayed_after_its_guard_cannot_land_after_a_takeover(&fixture).await;
-    })
-    .await;
-    let fixture = postgres(EXISTS_GUARD).await;
-    caught("I2: a write landed", async move {
-        fence::a_writer_that_waits_for_a_row_cannot_land_after_a_takeover(&fixture).await;
-    })
-    .await;
-    let fixture = postgres(EXISTS_GUARD).await;
-    caught("I2: a batch landed", async move {
-        fence::a_release_never_overtakes_a_batch_in_flight(&fixture).await;
-    })
-    .await;
+    caught!(
+        postgres(EXISTS_GUARD),
+        "I2: a write of",
+        fence::a_writer_delayed_before_commit_cannot_land_after_a_takeover
+    );
+    caught!(
+        postgres(EXISTS_GUARD),
+        "I2: a write of",
+        fence::a_writer_delayed_after_its_guard_cannot_land_after_a_takeover
+    );
+    caught!(
+        postgres(EXISTS_GUARD),
+        "I2: a write landed",
+        fence::a_writer_that_waits_for_a_row_cannot_land_after_a_takeover
+    );
+    caught!(
+        postgres(EXISTS_GUARD),
+        "I2: a batch landed",
+        fence::a_release_never_overtakes_a_batch_in_flight
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn suite_catches_a_missing_guard() {
-    let fixture = postgres(SKIPPED_GUARD).await;
-    caught("I2: its time was over", async move {
-        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
-    })
-    .await;
-    let fixture = sqlite(SQLITE_SKIPPED_GUARD).await;
-    caught("I2: its time was over", async move {
-        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over(&fixture).await;
-    })
-    .await;
-    let fixture = postgres(SKIPPED_GUARD).await;
-    caught("I1: another node's lease", async move {
-        fence::a_lease_that_was_never_granted_writes_nothing(&fixture).await;
-    })
-    .await;
-    let fixture = sqlite(SQLITE_SKIPPED_GUARD).await;
-    caught("I1: another node's lease", async move {
-        fence::a_lease_that_was_never_granted_writes_nothing(&fixture).await;
-    })
-    .await;
+    caught!(
+        postgres(SKIPPED_GUARD),
+        "I2: its time was over",
+        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over
+    );
+    caught!(
+        sqlite(SQLITE_SKIPPED_GUARD),
+        "I2: its time was over",
+        fence::a_batch_after_expiry_is_refused_even_if_nobody_took_over
+    );
+    caught!(
+        postgres(SKIPPED_GUARD),
+        "I1: another node's lease",
+        fence::a_lease_that_was_never_granted_writes_nothing
+    );
+    caught!(
+        sqlite(SQLITE_SKIPPED_GUARD),
+        "I1: another node's lease",
+        fence::a_lease_that_was_never_granted_writes_nothing
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -104,55 +112,41 @@ async fn a_store_refuses_a_database_whose_token_is_not_a_key() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn suite_catches_a_takeover_that_answers_from_an_old_snapshot() {
-    let fixture = postgres(REPEATABLE_READ).await;
-    caught("I2: the new owner was given a cursor from before", async move {
-        fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote(&fixture).await;
-    })
-    .await;
+    caught!(
+        postgres(REPEATABLE_READ),
+        "I2: the new owner was given a cursor from before",
+        fence::a_takeover_that_waited_for_a_writer_sees_what_it_wrote
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn suite_catches_a_feed_numbered_by_a_sequence() {
     let fixture = postgres(PLAIN_SEQUENCE_FEED).await;
     fixture.execute(FEED_SEQUENCE).await.unwrap();
-    caught("I10: a reader missed", async move {
-        server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(&fixture).await;
-    })
-    .await;
+    let test = server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs;
+    caught("I10: a reader missed", async move { test(&fixture).await }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn suite_catches_a_slot_without_a_unique_key() {
-    let fixtures: [Box<dyn StoreFixture>; 2] =
-        [Box::new(PgFixture::new().await), Box::new(SqliteFixture::new().await)];
-    for fixture in fixtures {
+async fn suite_catches_a_slot_or_a_request_without_a_unique_key() {
+    for kind in [StoreKind::Postgres, StoreKind::Sqlite] {
+        let fixture = kind.start().await;
         fixture.execute("drop index managed_tx_slot").await.unwrap();
-        caught("I3: a second transaction in one slot", async move {
-            idempotency::a_second_row_for_a_slot_is_refused_by_the_database_itself(&*fixture).await;
-        })
-        .await;
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn suite_catches_a_request_without_a_unique_key() {
-    let fixtures: [Box<dyn StoreFixture>; 2] =
-        [Box::new(PgFixture::new().await), Box::new(SqliteFixture::new().await)];
-    for fixture in fixtures {
+        let test = idempotency::a_second_row_for_a_slot_is_refused_by_the_database_itself;
+        caught("I3: a second transaction in one slot", async move { test(&*fixture).await }).await;
+        let fixture = kind.start().await;
         fixture.execute("drop index managed_tx_request").await.unwrap();
-        caught("I7: a second transaction for one request", async move {
-            idempotency::a_second_row_for_a_request_is_refused_by_the_database_itself(&*fixture)
-                .await;
-        })
-        .await;
+        let test = idempotency::a_second_row_for_a_request_is_refused_by_the_database_itself;
+        let promise = "I7: a second transaction for one request";
+        caught(promise, async move { test(&*fixture).await }).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn suite_catches_a_deferred_begin() {
-    let fixture = sqlite(SQLITE_DEFERRED_BEGIN).await;
-    caught("I1: a batch that holds its lease was undone", async move {
-        fence::a_guarded_batch_commits_whatever_its_neighbours_do(&fixture).await;
-    })
-    .await;
+    caught!(
+        sqlite(SQLITE_DEFERRED_BEGIN),
+        "I1: a batch that holds its lease was undone",
+        fence::a_guarded_batch_commits_whatever_its_neighbours_do
+    );
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use tollgate_model::port::StoreError;
 use tollgate_postgres::{PgOptions, PgStore, migrate};
-use tollgate_testkit::builders::submitter;
+use tollgate_testkit::postgres::connect;
 use tollgate_testkit::store_fixture::NodeOptions;
 use tollgate_testkit::{PgFixture, PgServer, StoreFixture};
 
@@ -21,10 +21,7 @@ async fn a_healthy_database_passes_the_stores_self_test() {
 async fn leases_are_released_together_in_one_statement() {
     let fixture = PgFixture::new().await;
     let node = (&fixture as &dyn StoreFixture).node("a").await;
-    let mut leases = Vec::new();
-    for n in 1..=5 {
-        leases.push(node.own(submitter(n)).await);
-    }
+    let leases = node.own_all(1..=5).await;
     for sql in [
         "create table lease_updates (at timestamptz default clock_timestamp())",
         "create function count_update() returns trigger language plpgsql as $$
@@ -55,9 +52,7 @@ async fn sessions_that_do_not_wait_for_the_standby_are_refused() {
     let options = PgOptions::new(primary.url_with(&standby, &database));
     migrate(&options).await.unwrap();
     PgStore::open(options.clone()).await.unwrap();
-    let (client, connection) =
-        tokio_postgres::connect(&primary.url(&database), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(&primary.url(&database)).await.unwrap();
     let sql = format!("alter database {database} set synchronous_commit = local");
     client.batch_execute(&sql).await.unwrap();
     let refused = PgStore::open(options).await.unwrap_err();
@@ -69,18 +64,6 @@ async fn a_database_without_the_schema_is_refused() {
     let server = PgServer::start().await;
     let database = server.fresh_database().await;
     assert!(PgStore::open(PgOptions::new(server.url(&database))).await.is_err());
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn migrations_run_once_however_many_nodes_start_together() {
-    let server = PgServer::start().await;
-    let options = PgOptions::new(server.url(&server.fresh_database().await));
-    let starts = (0..4).map(|_| migrate(&options));
-    let applied = futures_util::future::join_all(starts).await;
-    let total: u32 = applied.into_iter().map(Result::unwrap).sum();
-    let again = migrate(&options).await.unwrap();
-    assert!(total > 0 && again == 0, "applied {total}, then {again}");
-    PgStore::open(options).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,11 +102,11 @@ async fn a_killed_test_process_leaves_no_server_behind() {
     let output = std::io::BufReader::new(victim.stdout.take().unwrap());
     let mut lines = std::io::BufRead::lines(output).map(Result::unwrap);
     let url = lines.find_map(|line| line.strip_prefix("url ").map(str::to_owned)).unwrap();
-    assert!(tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_ok());
+    assert!(connect(&url).await.is_ok());
     victim.kill().unwrap();
     victim.wait().unwrap();
     tollgate_testkit::wait::until("the server to die with its parent", || async {
-        tokio_postgres::connect(&url, tokio_postgres::NoTls).await.is_err().then_some(())
+        connect(&url).await.is_err().then_some(())
     })
     .await;
 }
@@ -134,8 +117,7 @@ async fn a_promoted_standby_has_every_commit_and_without_it_there_are_none() {
     let database = primary.fresh_database().await;
     let url = primary.url_with(&standby, &database);
     let write = async |value: i32| {
-        let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await?;
-        tokio::spawn(connection);
+        let client = connect(&url).await?;
         client.batch_execute("create table if not exists kept (value int)").await?;
         client.execute("insert into kept values ($1)", &[&value]).await
     };
@@ -148,8 +130,7 @@ async fn a_promoted_standby_has_every_commit_and_without_it_there_are_none() {
     primary.crash();
     standby.promote().await;
     write(4).await.unwrap();
-    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(&url).await.unwrap();
     let rows = client.query("select value from kept order by value", &[]).await.unwrap();
     let kept: Vec<i32> = rows.iter().map(|row| row.get(0)).collect();
     assert!([1, 3, 4].iter().all(|value| kept.contains(value)), "{kept:?}");

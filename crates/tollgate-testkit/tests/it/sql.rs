@@ -51,7 +51,7 @@ fn every_number_of_an_enum_is_named_and_agrees_with_the_model() {
     assert!(named > 80, "{named} numbers are named");
 }
 
-/// What is wrong with the numbers of a query.
+/// The problems with the numbers of a query.
 fn problems(sql: &str, codes: &BTreeMap<String, i16>) -> Vec<String> {
     let code = sql.lines().filter(|line| !line.starts_with("--")).collect::<Vec<_>>().join(" ");
     let spaced = code.replace(['(', ')', ','], " ");

@@ -58,8 +58,6 @@ fn no_wildcard_arm_in_the_transition_function() {
     check("name the states, so that a new one does not compile unseen", wildcard_arms);
 }
 
-// The tree.
-
 type Rule = fn(&[File]) -> Vec<String>;
 
 /// A text file; `path` is relative to the workspace root, with `/`.
@@ -137,8 +135,6 @@ fn collect(folder: &Path, prefix: &str, files: &mut Vec<File>) -> io::Result<()>
 fn text_of<'a>(files: &'a [File], path: &str) -> Option<&'a str> {
     files.iter().find(|file| file.path == path).map(|file| file.text.as_str())
 }
-
-// The rules.
 
 fn long_files(files: &[File]) -> Vec<String> {
     let rust = files.iter().filter(|file| file.is_rust());
@@ -230,8 +226,6 @@ fn wildcard_arms(files: &[File]) -> Vec<String> {
     })
 }
 
-// The small print.
-
 /// `needle` in `text`, not as a part of a longer word.
 fn has_word(text: &str, needle: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -248,8 +242,6 @@ fn has_absolute_path(line: &str, folder: &str) -> bool {
     let goes_on = |c: char| c.is_alphanumeric() || "_-./}*~".contains(c);
     line.match_indices(folder).any(|(at, _)| !line[..at].ends_with(goes_on))
 }
-
-// The rules' own test.
 
 #[test]
 fn each_rule_reports_its_own_violations_only() {

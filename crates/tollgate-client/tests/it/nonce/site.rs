@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -13,33 +13,17 @@ use tokio::net::TcpListener;
 use tollgate_client::nonce::Tx;
 use tollgate_client::{Client, RetryPolicy};
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
-use tollgate_engine::{
-    Engine, EngineOptions, EnginePorts, LoggedAlerts, Policies, RandomIds, ReservationLimits,
-};
-use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
+use tollgate_evm::chain::EvmChain;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::Chain;
-use tollgate_model::port::clock::Clock;
-use tollgate_model::port::{
-    ChainRegistration, NoCheckpoints, Page, ReservationState, ReservationStore, SubmitterSetup,
-    TxStore,
-};
-use tollgate_model::{Address, GasPrice, Intent, NodeId, Nonce, Submitter, Timestamp, U256};
+use tollgate_model::port::{Page, ReservationState, ReservationStore, TxStore};
+use tollgate_model::{Address, GasPrice, Intent, Submitter, U256};
 use tollgate_server::{Api, router};
-use tollgate_signer::{Key, LocalSigner};
+use tollgate_signer::LocalSigner;
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::cluster::{chain_config, dev_signer, ports, register};
 use tollgate_testkit::{rpc, wait};
-use uuid::Uuid;
-
-struct SystemClock;
-
-impl Clock for SystemClock {
-    #[expect(clippy::disallowed_methods, reason = "the clock itself")]
-    fn now(&self) -> Timestamp {
-        SystemTime::now().into()
-    }
-}
 
 /// Network faults for the next calls of `used`.
 #[derive(Default)]
@@ -65,7 +49,7 @@ pub(super) fn account() -> Address {
 }
 
 pub(super) fn signer() -> LocalSigner {
-    LocalSigner::new([Key::from_bytes(&dev_accounts()[0].private_key).unwrap()])
+    dev_signer([0])
 }
 
 /// A transfer; the value tells transfers apart.
@@ -85,32 +69,16 @@ impl Site {
     pub(super) async fn new() -> Self {
         let chain = DevChain::start(DevChainOptions::default()).await.unwrap();
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
-        let poll_interval = Duration::from_millis(50);
-        let endpoints = vec![EndpointConfig::new(chain.ws_url())];
-        let evm = ChainConfig { poll_interval, ..ChainConfig::new(endpoints) };
-        let evm = EvmChain::connect(evm).await.unwrap();
+        let evm = EvmChain::connect(chain_config([chain.ws_url()])).await.unwrap();
         let (chain_id, genesis) = (evm.chain_id(), evm.genesis());
-        store.register_chain(&ChainRegistration { chain_id, genesis }).await.unwrap();
         let submitter = Submitter::new(chain_id, account());
         let options = EngineOptions {
             finality: FinalityRule::Confirmations(2),
             reservations: Some(ReservationLimits::default()),
             ..EngineOptions::default()
         };
-        let (mode, start_from) = (options.nonces.mode, Nonce::MIN);
-        let setup = SubmitterSetup { submitter, mode, start_from };
-        store.register_submitters(&[setup]).await.unwrap();
-        let ports = EnginePorts {
-            node: NodeId::new("site", Uuid::now_v7()).unwrap(),
-            store: Arc::new(store.clone()),
-            chain: Arc::new(evm),
-            signer: Arc::new(signer()),
-            clock: Arc::new(SystemClock),
-            ids: Arc::new(RandomIds),
-            checkpoints: Arc::new(NoCheckpoints),
-            policies: Policies::default(),
-            alerts: Arc::new(LoggedAlerts),
-        };
+        register(&store, (chain_id, genesis), [account()], options.nonces.mode).await;
+        let ports = ports("site", Arc::new(store.clone()), Arc::new(evm), Arc::new(signer()));
         let engine = Engine::start(ports, options);
         let faults = Arc::new(Faults::default());
         let api = Api::new(engine.clone(), Arc::new(store.clone()));

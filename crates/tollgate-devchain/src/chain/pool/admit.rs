@@ -18,7 +18,6 @@ use super::Pool;
 pub struct Rules {
     /// The id that signatures must carry.
     pub chain_id: u64,
-    /// Gas in a block.
     pub block_gas_limit: u64,
     /// The next block's base fee, on a chain that has one.
     pub next_base_fee: Option<u64>,
@@ -34,7 +33,6 @@ pub struct Admission {
 }
 
 impl Pool {
-    /// Takes a transaction, or says why not.
     pub fn admit(
         &mut self,
         tx: &Arc<Tx>,

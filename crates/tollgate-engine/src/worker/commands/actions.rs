@@ -21,22 +21,21 @@ use crate::worker::session::{Session, moved};
 /// Bytes of calldata that an audit entry shows in full.
 const CALLDATA_SHOWN_MAX: usize = 256;
 
-/// Who wants something done and why: what the audit trail says.
+/// The origin of an action, for the audit trail.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::worker) struct ActionOrigin<'a> {
     /// `operator`, `policy`, `rejected_slot`, `gasbump`.
     pub(super) by: &'static str,
-    /// What is done, in the words of whoever wants it.
+    /// The name of the action.
     pub(super) action: &'static str,
     pub(super) reason: &'a str,
-    /// Why a policy was asked.
     pub(super) trigger: Option<&'static str>,
     /// The policy's own words, as JSON text.
     pub(super) fields: Option<&'a str>,
 }
 
 impl<'a> ActionOrigin<'a> {
-    /// Who closes the slots of transactions that every endpoint rejects.
+    /// The origin of placeholders in the slots of rejected transactions.
     pub(in crate::worker) const REJECTED_SLOT: &'static str = "rejected_slot";
 
     pub(in crate::worker) const fn new(
@@ -119,7 +118,7 @@ async fn withdraw(
     let Some(queued) = session.state.queue().get(tx_id) else {
         return Err(Forbidden::Final.into());
     };
-    let update = TxUpdate::moved(tx_id, queued.seen, TxEvent::Withdrawn);
+    let update = TxUpdate::moved(tx_id, queued.row, TxEvent::Withdrawn);
     let mut update = update.map_err(Stop::from)?;
     let words = json!({ "action": "cancel", "by": "operator", "reason": reason });
     update.detail = Some(Text::lossy(&words.to_string()));
@@ -142,11 +141,10 @@ pub(in crate::worker) async fn carry_out_action(
     origin: ActionOrigin<'_>,
 ) -> Result<Acted, ActionFailure> {
     let Some(tx) = session.state.tx(tx_id).cloned() else { return Err(Forbidden::Final.into()) };
-    let planned = match plan(action, with.call.is_some(), &tx.subject(session.has_key()))? {
-        Plan::Sign { event, .. }
-            if is_settled_by_resend(session, &tx, action, with, origin).await =>
-        {
-            Plan::Resend { event }
+    let subject = tx.subject(session.has_key());
+    let planned = match plan(action, with.call.is_some(), &subject)? {
+        Plan::Sign { .. } if is_settled_by_resend(session, &tx, action, with, origin).await => {
+            plan(StuckAction::Resubmit, false, &subject)?
         }
         planned => planned,
     };
@@ -170,7 +168,7 @@ pub(in crate::worker) async fn carry_out_action(
     }
 }
 
-/// Whether a policy asks once more for what is out already and pays the market.
+/// True if a policy repeats an action whose attempt was sent and pays the market.
 async fn is_settled_by_resend(
     session: &Session,
     tx: &InFlightTx,
@@ -207,7 +205,7 @@ pub(in crate::worker) async fn send_attempt(
     Ok(hash)
 }
 
-/// What a replacement changes: the call before and the call after it.
+/// The call before a replacement and the call after it.
 fn payload_change(session: &Session, tx: &InFlightTx, attempt: &NewAttempt) -> Option<Value> {
     let read = |raw| session.context.signer.read(session.submitter.chain_id, raw).ok();
     let (before, after) = (read(&tx.newest()?.signed.raw)?, read(&attempt.raw)?);
@@ -234,9 +232,7 @@ async fn claim_action(session: &mut Session, mut update: TxUpdate) -> Result<(),
         return Err(unwritten(&why));
     }
     if let Some(tx) = session.state.tx_mut(tx_id) {
-        tx.sending.renew(now);
-        tx.decisions.acted_at = Some(now);
-        tx.decisions.noted = None;
+        tx.note_acted(now);
     }
     session.reached(Checkpoint::ActionClaimed).await;
     Ok(())
@@ -246,13 +242,14 @@ async fn claim_action(session: &mut Session, mut update: TxUpdate) -> Result<(),
 fn claim(tx: &InFlightTx, event: Option<TxEvent>, what: &'static str) -> Result<TxUpdate, Stop> {
     match event {
         Some(event) => moved(tx, event),
-        None => Ok(TxUpdate::noted(tx.tx_id, tx.seen, what)),
+        None => Ok(TxUpdate::noted(tx.tx_id, tx.row, what)),
     }
 }
 
-/// What speeds up what is under way: more for the intent, or more for what closes its slot.
+/// The action that speeds a transaction up: a higher price for the intent, or for the attempt that closes its
+/// slot.
 fn speed_up(tx: &InFlightTx) -> Result<StuckAction, Forbidden> {
-    if tx.seen.state == TxState::Tracking(Tracking::Mined) {
+    if tx.row.state == TxState::Tracking(Tracking::Mined) {
         return Err(Forbidden::Mined);
     }
     Ok(match tx.closing() {

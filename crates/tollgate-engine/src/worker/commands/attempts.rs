@@ -56,7 +56,7 @@ pub(super) async fn sign_attempt(
     let ceiling = ceiling(session, &tx.intent, closes);
     // A pool that never had an attempt wants no premium for another one: without this, a slot whose first
     // offer is the caller's cap could never be closed.
-    let is_free = provably_never_accepted(tx.seen.state, tx.answers.all());
+    let is_free = provably_never_accepted(tx.row.state, tx.answers.all());
     let price = match is_free || held.is_none() {
         true => offer_anew(&last, &quote, &ceiling, &demand).at_most(most, &demand),
         false => session.context.policies.bump.raise(&last, &quote, &ceiling, &demand),
@@ -82,7 +82,6 @@ pub(super) async fn sign_attempt(
     }
 }
 
-/// What a further attempt may offer at most.
 pub(in crate::worker) fn ceiling(session: &Session, intent: &Intent, closes: bool) -> Ceiling {
     let options = &session.context.options;
     // The price of a transaction that the caller signed is its price, not a cap.

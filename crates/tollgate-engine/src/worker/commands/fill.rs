@@ -24,6 +24,7 @@ pub(super) async fn return_nonces(
     let counts = session.chain_counts().await?;
     let view = FillView {
         mode: session.state.mode(),
+        status: session.state.status(),
         cursor: session.state.cursor(),
         counts,
         has_key: session.has_key(),
@@ -38,7 +39,8 @@ pub(super) async fn return_nonces(
     let (wanted, reason) = (nonces.len() as u64, with.stored_reason(reason.as_str()));
     let wanted_back = ReturnedNonces { nonces, used, reason };
     let Context { store, node, .. } = session.context.as_ref();
-    let free = match store.return_nonces(node, session.lease, &wanted_back).await {
+    let returned = store.return_nonces(node, session.lease, &wanted_back).await;
+    let free = match session.written(returned) {
         Err(error @ StoreError::Unavailable(_)) => return Err(ActError::from(error).into()),
         free => free.map_err(Stop::from)?,
     };

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::reserve::{ReservationAsk, ReserveError};
 use crate::worker::{Session, Stop};
 
-/// What a caller is answered, or why the worker stops.
+/// The answer to a caller, or the reason why the worker stops.
 type Outcome = Result<Reservation, ActionFailure<ReserveError>>;
 
 pub(super) async fn carry_out(session: &mut Session, ask: ReservationAsk) -> Outcome {
@@ -23,7 +23,7 @@ pub(super) async fn carry_out(session: &mut Session, ask: ReservationAsk) -> Out
             let floor = Reserve::floor_of(session.chain_counts().await?);
             let owner_token = context.ids.owner_token();
             let ask = Reserve { lease, owner_token, hold, floor, outstanding_max };
-            let reserved = written(store.reserve(node, &ask).await)?;
+            let reserved = written(session, store.reserve(node, &ask).await)?;
             let reservation = reserved.ok_or(ReserveError::TooMany)?;
             debug!(submitter = %session.submitter, nonce = %reservation.nonce, "nonce reserved");
             session.state.note_reserved(reservation.nonce).map_err(Stop::from)?;
@@ -31,22 +31,26 @@ pub(super) async fn carry_out(session: &mut Session, ask: ReservationAsk) -> Out
         }
         ReservationAsk::Used { nonce, owner_token, tx_hash } => {
             let used = store.reservation_used(node, lease, nonce, owner_token, tx_hash).await;
-            let used = written(used)?.ok_or(ReserveError::StaleToken)?;
+            let used = written(session, used)?.ok_or(ReserveError::StaleToken)?;
             session.state.pool_mut().spend(nonce);
             Ok(used)
         }
         ReservationAsk::Recyclable { nonce, owner_token, reason } => {
             let back = store.reservation_recyclable(node, lease, nonce, owner_token, &reason).await;
-            let back = written(back)?.ok_or(ReserveError::StaleToken)?;
+            let back = written(session, back)?.ok_or(ReserveError::StaleToken)?;
             session.state.put_back([back.nonce]);
             Ok(back)
         }
     }
 }
 
-/// What can't be done now is refused. What may be written is read back, and the caller asks again.
-fn written<T>(done: Result<T, StoreError>) -> Result<T, ActionFailure<ReserveError>> {
-    match done {
+/// Refuses what can't be written now. A write with unknown outcome restarts the worker, and the caller asks
+/// again.
+fn written<T>(
+    session: &mut Session,
+    done: Result<T, StoreError>,
+) -> Result<T, ActionFailure<ReserveError>> {
+    match session.written(done) {
         Err(error @ StoreError::Unavailable(_)) => Err(ReserveError::from(error).into()),
         done => Ok(done.map_err(Stop::from)?),
     }

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// Questions that may wait (I13): more are asked when they come up again.
 const WAITING_MAX: usize = 256;
 
-/// What is being asked, and what is to be asked next.
+/// The open question and those that wait.
 pub(super) struct StuckQuestions {
     open: Option<PolicyQuestion>,
     next: VecDeque<(TxId, Trigger)>,
@@ -40,7 +40,6 @@ impl StuckQuestions {
         Self { open: None, next: VecDeque::new(), asked }
     }
 
-    /// Whether a policy is being asked.
     pub(super) const fn is_open(&self) -> bool {
         self.open.is_some()
     }
@@ -67,7 +66,7 @@ impl StuckQuestions {
         }
         let Some(head) = session.state.in_flight().head() else { return };
         let line = LineView {
-            head: head.seen.state,
+            head: head.row.state,
             head_since: head.sending.patience().since,
             asked_at: head.decisions.asked_at,
             depth: depth_behind(session, head.nonce),
@@ -81,7 +80,7 @@ impl StuckQuestions {
 
     fn ask(&mut self, session: &mut Session, tx_id: TxId, why: Trigger, now: Timestamp) {
         let Some(tx) = session.state.tx_mut(tx_id) else { return };
-        tx.decisions.asked_at = Some(now);
+        tx.note_policy_asked(now);
         let (nonce, last_answer, diagnosis) = (tx.nonce, tx.answers.last(), tx.diagnosis);
         let age = now.since(tx.accepted_at);
         let depth = depth_behind(session, nonce);
@@ -121,7 +120,7 @@ impl StuckQuestions {
         });
     }
 
-    /// Whether this is the answer to the open question, which is closed then.
+    /// Closes the open question; false if this is another one.
     fn close(&mut self, question: PolicyQuestion) -> bool {
         let is_open = self.open == Some(question);
         if is_open {
@@ -188,16 +187,16 @@ async fn note_noop(
         return Ok(());
     }
     let noted = detail.as_str().to_owned();
-    let mut update = TxUpdate::noted(tx_id, tx.seen, "decided");
+    let mut update = TxUpdate::noted(tx_id, tx.row, "decided");
     update.detail = Some(detail);
     let _refused = session.apply_one(update).await?;
     if let Some(tx) = session.state.tx_mut(tx_id) {
-        tx.decisions.noted = Some(noted);
+        tx.note_decision(noted);
     }
     Ok(())
 }
 
-/// How many wait behind a slot, with a slot of their own or without.
+/// The number of transactions that wait behind a slot, with a slot of their own or without.
 fn depth_behind(session: &Session, nonce: Nonce) -> u64 {
     let state = &session.state;
     (state.in_flight().unmined_above(nonce) + state.queue().len()) as u64

@@ -1,8 +1,8 @@
 //! What nodes answered to sends, turned into changes of the submitter's transactions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use tollgate_model::answer::{AnswerAction, AnswerClass, action_for, event_for};
+use tollgate_model::answer::{AnswerAction, AnswerClass, AnsweredTx, action_for, event_for};
 use tollgate_model::port::{AlertKind, Checkpoint, TxUpdate};
 use tollgate_model::resubmit::hold_of;
 use tollgate_model::{Nonce, StuckReason, Text, TxEvent};
@@ -11,7 +11,7 @@ use tracing::debug;
 use super::record_at;
 use crate::mailbox::SendOutcome;
 use crate::worker::alarm::AlertSubject;
-use crate::worker::in_flight::InFlightTx;
+use crate::worker::in_flight::{AnswerNotes, InFlightTx};
 use crate::worker::session::{Session, moved};
 use crate::worker::{Stop, upkeep};
 
@@ -22,30 +22,26 @@ pub(in crate::worker) async fn record_answers(
     let now = session.now();
     // The newest answer of each slot, from the lowest up.
     let mut newest: BTreeMap<Nonce, SendOutcome> = BTreeMap::new();
-    let (mut further, mut hold_is_over) = (BTreeSet::new(), false);
+    let mut notes: BTreeMap<Nonce, AnswerNotes> = BTreeMap::new();
     for outcome in answers {
         let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
-        let class = outcome.answer.class;
-        hold_is_over |= tx.refused_for().is_some() && action_for(class) == AnswerAction::Track;
-        let is_first = tx.attempts.len() > 1 && !tx.answers.has_newest();
-        tx.note_answer(&outcome.raw, class, outcome.doubted);
-        if is_first {
-            further.insert(tx.nonce);
-        }
+        let noted = tx.note_answer(&outcome.raw, outcome.answer.class, outcome.doubted);
+        notes.entry(tx.nonce).or_default().add(noted);
         newest.insert(tx.nonce, outcome);
     }
+    let hold_is_over = notes.values().any(|notes| notes.ends_hold);
     let mut section = session.section();
     let mut follow_up = FollowUp::default();
     for (nonce, outcome) in &newest {
         let tx = session.state.tx(outcome.tx_id);
         let Some(tx) = tx.filter(|tx| tx.mined.is_none()) else { continue };
         follow_up.add(*nonce, outcome.answer.class);
-        section.updates.extend(update_for(tx, outcome, further.contains(nonce))?);
+        section.updates.extend(update_for(tx, outcome, notes[nonce])?);
     }
     record_at(session, section, (Checkpoint::AnswersSeen, Checkpoint::AnswersRecorded)).await?;
     for outcome in newest.values() {
         if let Some(tx) = session.state.tx_mut(outcome.tx_id) {
-            tx.holds.shown = tx.hold();
+            tx.note_hold_shown();
         }
         alert_hold(session, outcome);
     }
@@ -81,7 +77,7 @@ fn alert_hold(session: &mut Session, outcome: &SendOutcome) {
     session.alert(kind, AlertSubject::slot(tx.tx_id, tx.nonce), &outcome.answer.said);
 }
 
-/// What answers call for beside their records.
+/// The steps that answers call for beside their records.
 #[derive(Default)]
 struct FollowUp {
     /// The lowest nonce below which a node lacks one.
@@ -114,15 +110,16 @@ impl FollowUp {
 fn update_for(
     tx: &InFlightTx,
     outcome: &SendOutcome,
-    is_first: bool,
+    AnswerNotes { is_first, is_news, .. }: AnswerNotes,
 ) -> Result<Option<TxUpdate>, Stop> {
     let (class, said) = (outcome.answer.class, &outcome.answer.said);
     let is_taken = action_for(class) == AnswerAction::Track;
     // I3: a send that was not answered may have been the one that a node took.
     let doubted = outcome.doubted || tx.answers.all().is_none();
-    let (hold, shown) = (tx.hold(), tx.holds.shown);
-    let noted = |what| TxUpdate::noted(tx.tx_id, tx.seen, what);
-    let event = event_for(action_for(class), tx.seen.state, tx.attempts.len(), doubted);
+    let (hold, shown) = (tx.hold(), tx.holds.shown());
+    let noted = |what| TxUpdate::noted(tx.tx_id, tx.row, what);
+    let (state, attempts) = (tx.row.state, tx.attempts.len());
+    let event = event_for(action_for(class), &AnsweredTx { state, attempts, doubted, is_news });
     let mut update = match event {
         Some(event) => moved(tx, event)?,
         None if is_first && is_taken => noted(TxEvent::NodeAccepted.name()),

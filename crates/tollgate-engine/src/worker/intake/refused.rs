@@ -12,9 +12,8 @@ use crate::worker::alarm::AlertSubject;
 use crate::worker::state::QueuedTx;
 use crate::worker::{Session, Stop};
 
-/// Why a section was refused.
 pub(super) enum Flaw {
-    /// It can't be written, whatever the database holds.
+    /// The section can't be written, whatever the database holds.
     Own(InvalidValue),
     /// The database's own rules refuse it.
     Store(String),
@@ -63,13 +62,13 @@ impl Intake {
 async fn pass_queued(session: &mut Session, tx_id: TxId, why: &str) -> Result<(), Stop> {
     let Some(queued) = session.state.queue().get(tx_id) else { return Ok(()) };
     let detail = format!("the store refuses it a slot: {why}");
-    let mut update = TxUpdate::noted(tx_id, queued.seen, "slot_refused");
+    let mut update = TxUpdate::noted(tx_id, queued.row, "slot_refused");
     update.last_error = Some(Text::lossy(&detail));
     session.alert(AlertKind::Stuck, AlertSubject::tx(tx_id), &detail);
     error!(submitter = %session.submitter, %tx_id, why, "slot refused by the store");
     let _refused = session.apply_one(update).await?;
     if let Some(queued) = session.state.queue().get(tx_id) {
-        let refused = (tx_id, TxEvent::SlotAllocated.name(), queued.seen.version);
+        let refused = (tx_id, TxEvent::SlotAllocated.name(), queued.row.version);
         session.journal.note_refused(&mut session.state, refused, why);
     }
     Ok(())
@@ -79,7 +78,7 @@ async fn pass_queued(session: &mut Session, tx_id: TxId, why: &str) -> Result<()
 /// behind it goes on.
 async fn reject_queued(session: &mut Session, tx_id: TxId, why: &str) -> Result<(), Stop> {
     let Some(queued) = session.state.queue().get(tx_id) else { return Ok(()) };
-    let mut update = TxUpdate::moved(tx_id, queued.seen, TxEvent::Refused)?;
+    let mut update = TxUpdate::moved(tx_id, queued.row, TxEvent::Refused)?;
     let detail = format!("can't be written: {why}");
     update.last_error = Some(Text::lossy(&detail));
     update.detail = Some(Text::lossy(&detail));

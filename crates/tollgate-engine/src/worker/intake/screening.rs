@@ -19,16 +19,16 @@ use crate::create::CreateError;
 use crate::worker::Session;
 use crate::worker::in_flight::{InFlightTx, SentAttempt};
 
-/// For how long a balance is believed as long as it suffices.
+/// The lifetime of a cached balance that suffices.
 const BELIEVED: Duration = Duration::from_secs(10);
-/// A balance that does not suffice is read anew, unless it is younger than this.
+/// The lifetime of a cached balance that does not suffice.
 const TOO_LITTLE_BELIEVED: Duration = Duration::from_millis(500);
-/// How long callers wait for an answer of the chain here (I14).
+/// The time that callers wait for an answer of the chain here (I14).
 const PATIENCE: Duration = Duration::from_secs(1);
-/// For how long a chain that did not answer here is not asked again.
+/// The pause before a chain that did not answer here is asked again.
 const SILENCE_BELIEVED: Duration = Duration::from_secs(5);
 
-/// What is left of the submitter's balance once everything open is paid.
+/// The rest of the submitter's balance once everything open is paid.
 #[derive(Default)]
 pub(in crate::worker) struct FundsLedger {
     /// By the last reading, less what was accepted since; with the time of the reading.
@@ -41,13 +41,13 @@ pub(in crate::worker) struct FundsLedger {
 }
 
 impl FundsLedger {
-    /// What is left, if it was read less than `age` ago.
+    /// The rest, if the balance was read less than `age` ago.
     fn left(&self, age: Duration, now: Timestamp) -> Option<Wei> {
         let (left, _) = self.left.filter(|(_, read_at)| is_younger(*read_at, age, now))?;
         Some(left)
     }
 
-    /// Whether what is left pays for this one and for all that passed before it.
+    /// True if the rest pays for this one and for all that passed before it.
     fn pays_beside_passed(&self, cost: U256, left: Wei) -> bool {
         cost.checked_add(self.passed_sum).is_some_and(|sum| sum <= left.0)
     }
@@ -76,7 +76,7 @@ impl FundsLedger {
     }
 }
 
-/// Whether something is less than `age` old. If the clock was set back, it is not.
+/// False if the clock was set back.
 fn is_younger(at: Timestamp, age: Duration, now: Timestamp) -> bool {
     at <= now && now.since(at) < age
 }
@@ -91,7 +91,7 @@ impl Quotes {
     }
 }
 
-/// What became of the creates of one batch that were not refused, each in order.
+/// The creates of one batch that were not refused, in order.
 #[derive(Default)]
 pub(super) struct Screened {
     pub(super) passed: Vec<CreateJob>,
@@ -184,14 +184,14 @@ impl FundsLedger {
         Ok(if pays { FundsCheck::Pass } else { FundsCheck::Undecided })
     }
 
-    /// What is left once everything open is paid; `None` if the chain can't be asked.
+    /// Reads the balance and subtracts everything open; `None` if the chain can't be asked.
     async fn read_funds(&mut self, session: &Session, quotes: &mut Quotes) -> Option<Wei> {
         let asked = session.context.chain.funds(session.submitter.address);
         let funds = self.answered(session, asked).await?;
         self.open_costs(session, quotes).await?.available(&funds)
     }
 
-    /// What everything open may cost; `None` if the chain can't be asked for a price.
+    /// Sums the costs of everything open; `None` if the chain can't be asked for a price.
     pub(in crate::worker) async fn open_costs(
         &mut self,
         session: &Session,
@@ -233,7 +233,7 @@ impl FundsLedger {
     }
 }
 
-/// What the open slots may cost, but for one of them.
+/// Sums the costs of all open slots but one.
 fn slot_costs(session: &Session, but: Option<Nonce>) -> OpenCosts {
     let mut costs = OpenCosts::default();
     let counts = |tx: &&InFlightTx| Some(tx.nonce) != but;

@@ -15,7 +15,6 @@ use crate::worker::alarm::AlertSubject;
 use crate::worker::state::QueuedTx;
 use crate::worker::{Session, Stop};
 
-/// Why slots were not filled.
 pub(super) enum Unfilled {
     /// The chain does not say what a transaction has to pay now.
     Unpriced(Unserved),
@@ -111,7 +110,7 @@ pub(super) async fn note_unsigned(
         let detail = format!("it can't be signed, and what waits behind it is held up: {why}");
         session.alert(AlertKind::Unsigned, AlertSubject::tx(queued.tx_id), &detail);
         if queued.unsigned.as_ref() != Some(&why.to_string()) {
-            let mut update = TxUpdate::noted(queued.tx_id, queued.seen, "unsigned");
+            let mut update = TxUpdate::noted(queued.tx_id, queued.row, "unsigned");
             update.last_error = Some(Text::lossy(&format!("not signed: {why}")));
             updates.push(update);
         }
@@ -126,7 +125,7 @@ pub(super) async fn note_unsigned(
     Ok(())
 }
 
-/// What could not be signed, and why, by its place: first what waits, then what is new.
+/// The errors of the signer by place: first what waits, then what is new.
 #[derive(Default, Debug)]
 pub(super) struct Unsigned(BTreeMap<usize, Cause>);
 

@@ -1,7 +1,9 @@
 //! Which slots may be opened now, and the section that opens them. Decides nothing by itself: the nonce rules
 //! are asked. Writes nothing.
 
-use tollgate_model::nonce::{NonceDecision, NonceRules, SlotToFill, SubmitterStatus, decide};
+use tollgate_model::nonce::{
+    NonceDecision, NonceRules, NonceView, SlotToFill, SubmitterStatus, decide,
+};
 use tollgate_model::port::{CursorMove, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::{Nonce, TxEvent};
 
@@ -12,20 +14,44 @@ use crate::worker::state::QueuedTx;
 use crate::worker::upkeep::FOREIGN_LOOK;
 use crate::worker::{Session, Stop};
 
-/// Which slots may be opened now, lowest first; asks the chain where the rules want it.
+/// The slots that may be opened now, lowest first. Asks the chain where the rules want it.
 pub(in crate::worker) async fn next_slots(
     session: &mut Session,
     wanted: usize,
 ) -> Result<Vec<SlotToFill>, Stop> {
-    let rules = NonceRules { mode: session.state.mode(), ..session.context.options.nonces };
+    let (rules, status) = (rules(session), session.state.status());
+    choose_slots(session, &rules, status, wanted).await
+}
+
+/// The free nonces that placeholders may fill now, lowest first, whether or not the submitter accepts work.
+pub(in crate::worker) async fn slots_for_placeholders(
+    session: &mut Session,
+    most: usize,
+) -> Result<Vec<SlotToFill>, Stop> {
+    let (rules, status) = (rules(session).for_placeholders(), SubmitterStatus::Active);
+    let slots = choose_slots(session, &rules, status, most).await?;
+    Ok(slots.into_iter().take_while(|slot| slot.recycled).collect())
+}
+
+fn rules(session: &Session) -> NonceRules {
+    NonceRules { mode: session.state.mode(), ..session.context.options.nonces }
+}
+
+async fn choose_slots(
+    session: &mut Session,
+    rules: &NonceRules,
+    status: SubmitterStatus,
+    wanted: usize,
+) -> Result<Vec<SlotToFill>, Stop> {
     let wanted = u32::try_from(wanted).unwrap_or(u32::MAX).max(1);
     for _ in 0..2 {
-        let (view, now) = (session.state.nonce_view(&rules), session.now());
-        match decide(&rules, &view, wanted, now)? {
+        let view = NonceView { status, ..session.state.nonce_view(rules) };
+        let now = session.now();
+        match decide(rules, &view, wanted, now)? {
             NonceDecision::Allocate(range) => {
-                return Ok(session.state.slots_to_fill(&rules, range, now)?);
+                return Ok(session.state.slots_to_fill(rules, range, now)?);
             }
-            NonceDecision::WindowFull => return Ok(session.state.unblocks(&rules, wanted, now)),
+            NonceDecision::WindowFull => return Ok(session.state.unblocks(rules, wanted, now)),
             NonceDecision::Held => return Ok(Vec::new()),
             NonceDecision::AwaitProof(_) => {
                 // The chain is asked again, and a settled block decides (I12).
@@ -61,7 +87,7 @@ pub(super) fn section(
     let mut slots = slots.into_iter();
     // What waits is older, so it gets the lower nonces.
     for (queued, slot) in queued.iter().zip(slots.by_ref()) {
-        let mut update = TxUpdate::moved(queued.tx_id, queued.seen, TxEvent::SlotAllocated)?;
+        let mut update = TxUpdate::moved(queued.tx_id, queued.row, TxEvent::SlotAllocated)?;
         update.slot = Some(slot);
         section.updates.push(update);
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use tollgate_model::port::TxUpdate;
 use tollgate_model::{Timestamp, TxId};
 
-/// How soon a refused change is tried again. An operator may have repaired the database meanwhile.
+/// The pause before a refused change is tried again. An operator may have repaired the database meanwhile.
 const RETRY_AFTER: Duration = Duration::from_secs(60);
 /// Changes that are remembered (I13). Beyond that all are forgotten, and each is tried once more.
 const REMEMBERED_MAX: usize = 10_000;
@@ -46,14 +46,14 @@ impl Refusals {
         until
     }
 
-    /// Why a change is not tried now, and until when; `None` if it is to be tried.
+    /// The reason why a change is not tried now, and until when; `None` if it is to be tried.
     pub(in crate::worker) fn of(
         &self,
         update: &TxUpdate,
         now: Timestamp,
     ) -> Option<(&str, Timestamp)> {
         let refused = self.known.get(&(update.tx_id, update.event_name()))?;
-        let holds = refused.version == update.seen.version && now < refused.until;
+        let holds = refused.version == update.row.version && now < refused.until;
         holds.then_some((refused.why.as_str(), refused.until))
     }
 
@@ -88,7 +88,7 @@ impl Unwritten {
         self.0.contains_key(&tx_id)
     }
 
-    /// Why the only change of a section is not written, if it is not.
+    /// The reason why the only change of a section is not written, if it is not.
     pub(in crate::worker) fn only(self) -> Option<String> {
         self.0.into_values().next()
     }

@@ -13,7 +13,7 @@ use crate::errors::Unserved;
 use crate::worker::intake::{CreateJob, refuse};
 use crate::worker::{RESTART_PAUSE, Session};
 
-/// How long callers wait for the outcome of a commit before they are told to ask again (I13).
+/// The time that callers wait for the outcome of a commit before they are told to ask again (I13).
 const OUTCOME_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Transactions that were written to under a lease, with unknown outcome.
@@ -42,7 +42,7 @@ impl UnknownCommit {
         }
     }
 
-    /// What became of the creates among them, once that is certain.
+    /// The transactions among them that were created, once that is certain.
     async fn outcome(&self, context: &Context) -> Result<Vec<Option<TxRecord>>, StoreError> {
         retried(|| self.resolve(context)).await?;
         let mut found = Vec::with_capacity(self.tx_ids.len());

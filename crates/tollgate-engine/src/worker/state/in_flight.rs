@@ -83,7 +83,6 @@ impl InFlightSet {
         self.by_nonce.values().filter(|tx| tx.mined.is_none())
     }
 
-    /// How many without a receipt lie above a nonce.
     pub(in crate::worker) fn unmined_above(&self, nonce: Nonce) -> usize {
         let above = self.by_nonce.range((Bound::Excluded(nonce), Bound::Unbounded));
         above.filter(|(_, tx)| tx.mined.is_none()).count()
@@ -107,7 +106,7 @@ impl InFlightSet {
 
     /// The head of the line: what all others wait for.
     pub(in crate::worker) fn head(&self) -> Option<&InFlightTx> {
-        self.by_nonce.values().find(|tx| stuck::head([(tx.nonce, tx.seen.state)]).is_some())
+        self.by_nonce.values().find(|tx| stuck::head([(tx.nonce, tx.row.state)]).is_some())
     }
 
     pub(in crate::worker) fn all_hashes(&self) -> Vec<TxHash> {

@@ -16,7 +16,7 @@ pub(in crate::worker) struct NoncePool {
     marked: BTreeSet<Nonce>,
     /// Used by callers, and not mined yet as far as is known.
     used: BTreeSet<Nonce>,
-    /// What callers had used before this worker began is among them.
+    /// The nonces that callers had used before this worker began are loaded.
     is_used_loaded: bool,
 }
 
@@ -38,7 +38,7 @@ impl NoncePool {
         self.recyclable.is_empty() && self.reserved.is_empty() && self.used.is_empty()
     }
 
-    /// Whether no caller holds a nonce and no operator waits for one to be filled.
+    /// True if no caller holds a nonce and no operator waits for one to be filled.
     pub(super) fn is_done(&self) -> bool {
         self.reserved.is_empty() && !self.has_marked()
     }
@@ -97,17 +97,15 @@ impl NoncePool {
         self.used.remove(&nonce);
     }
 
-    /// Whether a free nonce is to be filled by a placeholder.
     pub(in crate::worker) fn is_marked(&self, nonce: Nonce) -> bool {
         self.marked.contains(&nonce) && self.recyclable.contains(&nonce)
     }
 
-    /// Whether any free nonce is to be filled by a placeholder.
     pub(in crate::worker) fn has_marked(&self) -> bool {
         !self.marked.is_disjoint(&self.recyclable)
     }
 
-    /// What callers fill by themselves: no holes.
+    /// Nonces that callers fill by themselves: they are no holes.
     pub(in crate::worker) fn with_callers(&self) -> BTreeSet<Nonce> {
         self.reserved.union(&self.used).copied().collect()
     }

@@ -2,40 +2,33 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use tollgate_model::port::{NewTx, RowVersion, TxRecord};
+use tollgate_model::port::RowVersion;
 use tollgate_model::{Intent, Queued, Timestamp, TxId, TxState};
 
 /// A transaction that waits for a slot.
 #[derive(Clone, Debug)]
 pub(in crate::worker) struct QueuedTx {
     pub(in crate::worker) tx_id: TxId,
-    pub(in crate::worker) seen: RowVersion,
+    pub(in crate::worker) row: RowVersion,
     pub(in crate::worker) intent: Intent,
     pub(in crate::worker) accepted_at: Timestamp,
-    /// Why it could not be signed, as far as that is written down.
+    /// The recorded reason why it could not be signed.
     pub(in crate::worker) unsigned: Option<String>,
     /// The store refused a change of it: until then it gets no slot, and others pass it.
     pub(super) set_aside_until: Option<Timestamp>,
 }
 
 impl QueuedTx {
-    /// A transaction as the store has it.
-    pub(in crate::worker) fn stored(record: &TxRecord, intent: Intent) -> Self {
-        Self::at(record.tx_id, record.seen, intent, record.created_at)
+    pub(in crate::worker) const fn new(
+        (tx_id, row): (TxId, RowVersion),
+        intent: Intent,
+        accepted_at: Timestamp,
+    ) -> Self {
+        Self { tx_id, row, intent, accepted_at, unsigned: None, set_aside_until: None }
     }
 
-    /// A transaction that was just made durable.
-    pub(in crate::worker) fn created(tx: &NewTx, intent: Intent, at: Timestamp) -> Self {
-        Self::at(tx.tx_id, RowVersion { state: tx.initial_state(), version: 1 }, intent, at)
-    }
-
-    const fn at(tx_id: TxId, seen: RowVersion, intent: Intent, accepted_at: Timestamp) -> Self {
-        Self { tx_id, seen, intent, accepted_at, unsigned: None, set_aside_until: None }
-    }
-
-    /// Whether it may get a slot.
     fn is_ready(&self, now: Timestamp) -> bool {
-        self.seen.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
+        self.row.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
     }
 
     fn is_set_aside(&self, now: Timestamp) -> bool {
@@ -70,7 +63,7 @@ impl Queue {
         self.line.values().filter(move |waiting| waiting.is_ready(now))
     }
 
-    /// Whether any will fill the next free nonce: HELD or not, unless it is set aside.
+    /// True if a transaction will fill the next free nonce: HELD or not, unless it is set aside.
     pub(in crate::worker) fn has_next(&self, now: Timestamp) -> bool {
         self.line.values().any(|waiting| !waiting.is_set_aside(now))
     }
@@ -117,9 +110,9 @@ mod tests {
 
     fn waiting(n: u128) -> QueuedTx {
         let tx_id = TxId::from_uuid(Uuid::from_u128(n));
-        let seen = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
+        let row = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let intent = Intent::transfer(Address::ZERO, U256::ZERO);
-        QueuedTx::at(tx_id, seen, intent, Timestamp::EPOCH)
+        QueuedTx::new((tx_id, row), intent, Timestamp::EPOCH)
     }
 
     fn ids(queue: &Queue) -> Vec<u128> {
@@ -138,8 +131,8 @@ mod tests {
         assert_eq!(ids(&queue), [3, 2, 1]);
         assert_eq!((queue.len(), queue.is_empty()), (3, false));
         assert_eq!(queue.first().unwrap().tx_id, waiting(3).tx_id);
-        queue.get_mut(waiting(2).tx_id).unwrap().seen.version = 7;
-        assert_eq!(queue.get(waiting(2).tx_id).unwrap().seen.version, 7);
+        queue.get_mut(waiting(2).tx_id).unwrap().row.version = 7;
+        assert_eq!(queue.get(waiting(2).tx_id).unwrap().row.version, 7);
         assert!(queue.get(waiting(9).tx_id).is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use tollgate_model::port::{BatchLimits, SubmitterWait, WaitKind};
 use tollgate_model::{Nonce, Timestamp};
 
-/// What the submitter waits for, and since when.
+/// The conditions that the submitter waits for, and since when.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct SubmitterWaits {
     since: BTreeMap<(WaitKind, Nonce), Timestamp>,
@@ -39,7 +39,7 @@ impl SubmitterWaits {
         self.since.retain(|(of, nonce), _| *of != kind || is_waited_for(*nonce));
     }
 
-    /// What is to be stored, if that differs from what is.
+    /// The waits to store, if they differ from the stored ones.
     pub(in crate::worker) fn unstored(&self) -> Option<Vec<SubmitterWait>> {
         let wait = |((kind, nonce), since): (&(WaitKind, Nonce), &Timestamp)| SubmitterWait {
             kind: *kind,

@@ -13,12 +13,12 @@ pub(super) fn expire(session: &Session) -> Result<Effects, Stop> {
     let mut effects = Effects { updates: queued(session, now)?, ..Effects::default() };
     for tx in session.state.in_flight().iter().filter(|tx| !tx.awaits_lookup()) {
         let view = ExpiryView {
-            state: tx.seen.state,
+            state: tx.row.state,
             valid_until: tx.intent.expires_at(),
             closing: tx.closing().is_some(),
             decided_at: tx.decisions.acted_at,
         };
-        if let Some(update) = expired(&view, tx.tx_id, tx.seen, now)? {
+        if let Some(update) = expired(&view, tx.tx_id, tx.row, now)? {
             effects.stuck.push((tx.tx_id, StuckReason::Expired));
             effects.updates.push(update);
         }
@@ -36,12 +36,12 @@ fn queued(session: &Session, now: Timestamp) -> Result<Vec<TxUpdate>, Stop> {
     let mut updates = Vec::new();
     for queued in session.state.queue().iter() {
         let view = ExpiryView {
-            state: queued.seen.state,
+            state: queued.row.state,
             valid_until: queued.intent.expires_at(),
             closing: false,
             decided_at: None,
         };
-        updates.extend(expired(&view, queued.tx_id, queued.seen, now)?);
+        updates.extend(expired(&view, queued.tx_id, queued.row, now)?);
     }
     Ok(updates)
 }
@@ -50,7 +50,7 @@ fn queued(session: &Session, now: Timestamp) -> Result<Vec<TxUpdate>, Stop> {
 fn expired(
     view: &ExpiryView,
     tx_id: TxId,
-    seen: RowVersion,
+    row: RowVersion,
     now: Timestamp,
 ) -> Result<Option<TxUpdate>, Stop> {
     let decision = decide(view, now);
@@ -58,7 +58,7 @@ fn expired(
     if decision == ExpiryDecision::Withdraw {
         info!(%tx_id, "transaction expired before it had a slot");
     }
-    let mut update = TxUpdate::moved(tx_id, seen, event)?;
+    let mut update = TxUpdate::moved(tx_id, row, event)?;
     update.detail = Some(Text::lossy("validUntil has passed"));
     Ok(Some(update))
 }

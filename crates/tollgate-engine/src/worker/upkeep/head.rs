@@ -12,7 +12,7 @@ use crate::worker::alarm::AlertSubject;
 use crate::worker::in_flight::InFlightTx;
 use crate::worker::{Session, Stop};
 
-/// How often it is examined why no block takes the head.
+/// The time between two examinations of the head.
 const EXAMINE_EVERY: Duration = Duration::from_secs(5);
 
 pub(super) struct HeadWatch {
@@ -40,7 +40,6 @@ impl HeadWatch {
         self.head == Some(tx_id)
     }
 
-    /// What the head is held for may be gone.
     pub(super) const fn hold_may_be_over(&self) -> bool {
         self.hold_may_be_over
     }
@@ -85,11 +84,11 @@ impl HeadWatch {
         if tx.diagnosis == Some(found) {
             return Ok(());
         }
-        let mut update = TxUpdate::noted(tx_id, tx.seen, "diagnosed");
+        let mut update = TxUpdate::noted(tx_id, tx.row, "diagnosed");
         update.diagnosis = Some(Text::lossy(&found.to_string()));
         let _refused = session.apply_one(update).await?;
         if let Some(tx) = session.state.tx_mut(tx_id) {
-            tx.diagnosis = Some(found);
+            tx.set_diagnosis(found);
         }
         Ok(())
     }
@@ -145,11 +144,11 @@ async fn hindrance_of(session: &Session, tx: &InFlightTx) -> Option<(Option<Hind
 async fn show_hindrance(session: &mut Session, tx_id: TxId) -> Result<(), Stop> {
     let Some(tx) = session.state.tx(tx_id) else { return Ok(()) };
     let hold = tx.hold();
-    if hold == tx.holds.shown {
+    if hold == tx.holds.shown() {
         return Ok(());
     }
     let what = if hold.is_some() { "held" } else { "hold_over" };
-    let mut update = TxUpdate::noted(tx_id, tx.seen, what);
+    let mut update = TxUpdate::noted(tx_id, tx.row, what);
     match tx.holds.hindrance() {
         Some(hindrance) => {
             let (cause, subject) = (hindrance.to_string(), AlertSubject::slot(tx_id, tx.nonce));
@@ -167,7 +166,7 @@ async fn show_hindrance(session: &mut Session, tx_id: TxId) -> Result<(), Stop> 
     if session.apply_one(update).await?.is_none()
         && let Some(tx) = session.state.tx_mut(tx_id)
     {
-        tx.holds.shown = tx.hold();
+        tx.note_hold_shown();
     }
     Ok(())
 }

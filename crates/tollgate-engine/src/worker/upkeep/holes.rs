@@ -2,7 +2,7 @@
 
 use tokio::sync::oneshot;
 use tollgate_model::hole::{HoleDecision, HoleView, decide};
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::nonce::{Mode, SlotToFill, SubmitterStatus};
 use tollgate_model::port::chain::{Call, CallEstimate};
 use tollgate_model::port::{AlertKind, Page, WaitKind};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
@@ -13,7 +13,8 @@ use tracing::{info, warn};
 use super::pool::unless_unavailable;
 use crate::context::Context;
 use crate::worker::alarm::AlertSubject;
-use crate::worker::intake::{CreateJob, Intake, next_slots};
+use crate::worker::intake::{CreateJob, Intake, slots_for_placeholders};
+use crate::worker::state::NoncePool;
 use crate::worker::{Session, Stop};
 
 /// Holes that are filled by placeholders in one go (I13); the rest at the next comparison.
@@ -67,9 +68,9 @@ async fn note_hole(session: &mut Session, intake: &mut Intake, hole: &Hole) -> R
         }
         HoleDecision::Recycle => adopt(session, hole).await.map(|_| ()),
         HoleDecision::Placeholder => {
-            let mut nonces = adopt(session, hole).await?;
-            nonces.truncate(FILLED_MAX);
-            fill_with_placeholders(session, intake, &nonces).await
+            let nonces = adopt(session, hole).await?;
+            let is_wanted = |_: &NoncePool, nonce| nonces.contains(&nonce);
+            fill_with_placeholders(session, intake, FILLED_MAX, is_wanted).await
         }
     }
 }
@@ -80,7 +81,7 @@ async fn adopt(session: &mut Session, hole: &Hole) -> Result<Vec<Nonce>, Stop> {
     let nonces: Vec<Nonce> = inside.take(Page::MAX as usize).collect();
     let Context { store, node, .. } = session.context.as_ref();
     let adopted = store.adopt(node, session.lease, &nonces, &Text::lossy("hole")).await;
-    let adopted = unless_unavailable(adopted)?;
+    let adopted = unless_unavailable(session, adopted)?;
     if !adopted.is_empty() {
         info!(submitter = %session.submitter, ?adopted, "nonces of a hole adopted");
     }
@@ -90,31 +91,31 @@ async fn adopt(session: &mut Session, hole: &Hole) -> Result<Vec<Nonce>, Stop> {
     Ok(nonces.into_iter().filter(free).collect())
 }
 
-/// Makes placeholders for nonces that an operator wants filled so, while no transaction waits that would fill
-/// them.
+/// Makes placeholders for nonces that an operator wants filled so, unless queued transactions will fill them. A
+/// strict submitter's queue fills no hole, nor does that of a submitter that accepts no work.
 pub(super) async fn fill_marked(session: &mut Session, intake: &mut Intake) -> Result<(), Stop> {
-    let may_fill = session.state.status() == SubmitterStatus::Active && session.has_key();
-    let next_waits = session.state.queue().has_next(session.now());
-    if !session.state.pool().has_marked() || !may_fill || next_waits {
+    let state = &session.state;
+    let queue_fills = state.mode() == Mode::Pipelined && state.status() == SubmitterStatus::Active;
+    let next_fills = queue_fills && state.queue().has_next(session.now());
+    if !state.pool().has_marked() || !session.has_key() || next_fills {
         return Ok(());
     }
-    let slots = next_slots(session, MARKED_AT_ONCE).await?;
-    let marked: Vec<Nonce> = slots
-        .iter()
-        .take_while(|slot| slot.recycled && session.state.pool().is_marked(slot.nonce))
-        .map(|slot| slot.nonce)
-        .collect();
-    fill_with_placeholders(session, intake, &marked).await
+    let is_wanted = |pool: &NoncePool, nonce| pool.is_marked(nonce);
+    fill_with_placeholders(session, intake, MARKED_AT_ONCE, is_wanted).await
 }
 
-/// Transfers to self, taken in like any other intents: the lowest free nonces are their slots. They have no
-/// request ids: a nonce that comes back once more gets another placeholder.
+/// Fills the lowest free nonces with transfers to self, as far as they are wanted. They have no request ids: a
+/// nonce that is returned once more gets another placeholder.
 async fn fill_with_placeholders(
     session: &mut Session,
     intake: &mut Intake,
-    nonces: &[Nonce],
+    most: usize,
+    is_wanted: impl Fn(&NoncePool, Nonce) -> bool,
 ) -> Result<(), Stop> {
-    let Some(lowest) = nonces.first().copied() else { return Ok(()) };
+    let mut slots = slots_for_placeholders(session, most).await?;
+    let unwanted = slots.iter().position(|slot| !is_wanted(session.state.pool(), slot.nonce));
+    slots.truncate(unwanted.unwrap_or(slots.len()));
+    let Some(lowest) = slots.first().map(|slot| slot.nonce) else { return Ok(()) };
     let from = session.submitter.address;
     let (to, value) = (Some(from), Wei(U256::ZERO));
     let call = Call { from, to, value, data: Bytes::new() };
@@ -125,7 +126,7 @@ async fn fill_with_placeholders(
         Ok(CallEstimate::Reverts(_) | CallEstimate::Refused(_)) | Err(_) => return Ok(()),
     };
     let (mut creates, mut answers) = (Vec::new(), Vec::new());
-    for nonce in nonces {
+    for SlotToFill { nonce, .. } in &slots {
         let metadata = Some(serde_json::json!({ "placeholder": nonce.get() }).to_string());
         let intent = Intent { gas: Some(gas), metadata, ..Intent::call(to, U256::ZERO) };
         let Ok(payload) = intent.to_payload() else { return Ok(()) };
@@ -135,7 +136,7 @@ async fn fill_with_placeholders(
         creates.push(CreateJob { tx_id, request_id, intent, payload, signed, reply });
         answers.push(answer);
     }
-    intake.accept(session, creates).await?;
+    intake.fill_holes(session, &slots, creates).await?;
     for answer in answers {
         if let Ok(Err(why)) = answer.await {
             let detail = format!("no placeholder: {why}");

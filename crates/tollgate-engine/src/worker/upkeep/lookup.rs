@@ -31,7 +31,7 @@ const AT_ONCE: usize = 16;
 const UNANSWERED_MAX: usize = 8;
 /// The longest that one question may take.
 const QUESTION_MAX: Duration = Duration::from_secs(15);
-/// What was looked for longer ago is looked for again before it is sent.
+/// The age of a lookup after which it is repeated before a send.
 const AGE_MAX: Duration = Duration::from_secs(5);
 
 /// The lookup that is under way.
@@ -56,7 +56,7 @@ impl Drop for HashLookups {
     }
 }
 
-/// Whether a transaction was looked for.
+/// The state of the lookup of one transaction.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::worker) struct Lookup {
     is_wanted: bool,
@@ -67,7 +67,6 @@ impl Lookup {
     pub(in crate::worker) const NOT_WANTED: Self = Self { is_wanted: false, done_at: None };
     pub(in crate::worker) const WANTED: Self = Self { is_wanted: true, done_at: None };
 
-    /// Whether it was looked for a moment ago.
     pub(in crate::worker) fn is_fresh(&self, now: Timestamp) -> bool {
         self.done_at.is_some_and(|at| now.since(at) < AGE_MAX)
     }
@@ -81,7 +80,7 @@ impl Lookup {
         self.is_wanted = true;
     }
 
-    const fn done(now: Timestamp) -> Self {
+    pub(in crate::worker) const fn done(now: Timestamp) -> Self {
         Self { is_wanted: false, done_at: Some(now) }
     }
 }
@@ -140,13 +139,11 @@ impl Upkeep {
             let Some(tx) = session.state.tx_mut(one.tx_id) else { continue };
             // A further attempt, or an answer, meanwhile: what was not asked is not known.
             let is_current = tx.hashes() == one.attempts && tx.answers.count() == one.answers;
-            tx.lookup = Lookup::done(now);
-            if is_current && one.is_answered && one.receipts.is_empty() {
-                tx.answers.no_receipts = true;
-                // Else it is looked for again later: a chain that fails at once must not be asked in a loop.
-                if tx.may_be_rejected() {
-                    session.agenda.look_at_rejected(now);
-                }
+            let has_no_receipt = is_current && one.is_answered && one.receipts.is_empty();
+            tx.note_lookup(has_no_receipt, now);
+            // Else it is looked for again later: a chain that fails at once must not be asked in a loop.
+            if has_no_receipt && tx.may_be_rejected() {
+                session.agenda.look_at_rejected(now);
             }
         }
         session.agenda.tick_now();
@@ -154,7 +151,7 @@ impl Upkeep {
     }
 }
 
-/// What is in the grey zone and known to a node by its hash is with that node.
+/// Ends the grey zone of transactions that a node knows by their hash.
 async fn leave_grey_zone(session: &mut Session, found: &[LookupFindings]) -> Result<(), Stop> {
     let pending = found.iter().filter(|one| one.is_pending);
     let grey = pending.filter_map(|one| session.state.tx(one.tx_id)).filter(|tx| tx.in_grey_zone());

@@ -13,11 +13,10 @@ use crate::context::Context;
 use crate::worker::alarm::AlertSubject;
 use crate::worker::{Session, Stop};
 
-/// How often expired reservations are returned.
 const TEND_INTERVAL: Duration = Duration::from_secs(1);
-/// How often a free nonce below open slots is looked at.
+/// The time between two looks at a free nonce below open slots.
 const HOLE_LOOK: Duration = Duration::from_secs(30);
-/// How often the chain is asked whether it has passed what is in the pool.
+/// The age of a count after which the chain is asked whether it has passed the pool.
 const COUNT_AGE_MAX: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -42,7 +41,7 @@ impl Upkeep {
         if !session.state.pool().reserved().is_empty() {
             let Context { store, node, .. } = session.context.as_ref();
             let expired = store.expire_reservations(node, session.lease).await;
-            let expired = unless_unavailable(expired)?;
+            let expired = unless_unavailable(session, expired)?;
             if !expired.is_empty() {
                 info!(submitter = %session.submitter, ?expired, "reservations expired");
             }
@@ -153,17 +152,18 @@ async fn retire_passed(session: &mut Session, now: Timestamp) -> Result<(), Stop
     session.state.pool_mut().drop_below(mined);
     let Context { store, node, .. } = session.context.as_ref();
     let retired = store.retire_passed(node, session.lease, mined).await;
-    for nonce in unless_unavailable(retired)? {
+    for nonce in unless_unavailable(session, retired)? {
         session.state.pool_mut().take(nonce);
     }
     Ok(())
 }
 
-/// What can't be done now is done at the next tick; what may have been done is read back.
-pub(in crate::worker) fn unless_unavailable(
+/// Leaves what can't be written now to the next tick. A write with unknown outcome restarts the worker.
+pub(super) fn unless_unavailable(
+    session: &mut Session,
     done: Result<Vec<Nonce>, StoreError>,
 ) -> Result<Vec<Nonce>, Stop> {
-    match done {
+    match session.written(done) {
         Err(StoreError::Unavailable(_)) => Ok(Vec::new()),
         done => Ok(done?),
     }

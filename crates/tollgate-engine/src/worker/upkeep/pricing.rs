@@ -12,7 +12,7 @@ use crate::worker::{Session, Stop};
 
 /// Asks the bump policy about the head, and carries out what it says.
 pub(super) async fn bump_head(session: &mut Session) -> Result<(), Stop> {
-    let head = session.state.in_flight().head().filter(|tx| is_resent(tx.seen.state));
+    let head = session.state.in_flight().head().filter(|tx| is_resent(tx.row.state));
     let Some(tx) = head.filter(|_| session.context.policies.bump.is_on()).cloned() else {
         return Ok(());
     };
@@ -21,7 +21,7 @@ pub(super) async fn bump_head(session: &mut Session) -> Result<(), Stop> {
         BumpDecision::Bump { to } => {
             let bumped = match sign_bump(session, &tx, kind, to).await {
                 Ok(attempt) => {
-                    let update = TxUpdate::noted(tx.tx_id, tx.seen, "bumped");
+                    let update = TxUpdate::noted(tx.tx_id, tx.row, "bumped");
                     let reason = format!("{} wei", attempt.fees.max_fee.wei());
                     let origin = ActionOrigin::new("gasbump", "bump", &reason);
                     send_attempt(session, &tx, update, attempt, origin).await
@@ -48,7 +48,7 @@ pub(super) async fn bump_head(session: &mut Session) -> Result<(), Stop> {
     Ok(())
 }
 
-/// What the policy is asked about, and the kind that a bump would be. `None` if the chain can't be asked.
+/// The question to the bump policy and the kind of the next attempt; `None` if the chain can't be asked.
 async fn bump_view(session: &Session, tx: &InFlightTx) -> Option<(BumpView, AttemptKind)> {
     let closing = tx.closing();
     let view = BumpView {

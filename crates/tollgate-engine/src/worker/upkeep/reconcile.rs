@@ -29,7 +29,7 @@ use crate::worker::in_flight::InFlightTx;
 use crate::worker::intake::Intake;
 use crate::worker::session::{Session, moved};
 
-/// How soon a foreign transaction in one of our slots is looked at again.
+/// The pause before a foreign transaction in one of our slots is looked at again.
 pub(in crate::worker) const FOREIGN_LOOK: Duration = Duration::from_secs(1);
 /// Final transactions among which the last slot is looked for.
 const FINALS_MAX: u32 = 100;

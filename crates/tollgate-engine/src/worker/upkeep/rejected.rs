@@ -16,7 +16,7 @@ use crate::worker::commands::{ActionFailure, ActionOrigin, Commands, carry_out_a
 use crate::worker::in_flight::InFlightTx;
 use crate::worker::session::{Session, moved};
 
-/// How often what is rejected and held is looked at again.
+/// The time between two looks at rejected slots that are held.
 const LOOK: Duration = Duration::from_secs(5);
 
 pub(super) async fn settle(session: &mut Session, commands: &mut Commands) -> Result<(), Stop> {
@@ -49,7 +49,7 @@ pub(super) async fn settle(session: &mut Session, commands: &mut Commands) -> Re
 
 fn judge(session: &Session, tx: &InFlightTx, counts: Option<AccountCounts>) -> RejectedDecision {
     let view = RejectedView {
-        state: tx.seen.state,
+        state: tx.row.state,
         nonce: tx.nonce,
         mode: session.state.mode(),
         answers: tx.answers.all(),

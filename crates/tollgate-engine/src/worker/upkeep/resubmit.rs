@@ -20,7 +20,7 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
         let patience = tx.sending.patience();
         let view = ResubmitView {
             tx_id: tx.tx_id,
-            state: tx.seen.state,
+            state: tx.row.state,
             is_head: head.is(tx.tx_id),
             since: patience.since,
             resends: patience.resends,
@@ -28,9 +28,9 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
             last_answer: tx.answers.last(),
             hindered_by: tx.holds.hindrance().map(Hindrance::reason),
             hold_may_be_over: head.hold_may_be_over(),
-            hindrance_is_over: tx.holds.hindrance_is_over,
+            hindrance_is_over: tx.holds.hindrance_is_over(),
         };
-        let is_due = is_resent(tx.seen.state) && tx.sending.is_due(now);
+        let is_due = is_resent(tx.row.state) && tx.sending.is_due(now);
         match decide(&rules, &view, now) {
             ResubmitDecision::AskPolicy(reason) => {
                 effects.updates.push(moved(tx, TxEvent::GaveUp(reason))?);
@@ -59,13 +59,13 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
 }
 
 fn resend_claim(tx: &InFlightTx, next: Duration) -> Result<TxUpdate, Stop> {
-    let mut update = match tx.seen.state {
+    let mut update = match tx.row.state {
         TxState::Tracking(_) => moved(tx, TxEvent::Resent)?,
         TxState::Queued(_)
         | TxState::Allocated(_)
         | TxState::Confirmed
         | TxState::Failed(_)
-        | TxState::Stuck(_) => TxUpdate::noted(tx.tx_id, tx.seen, "resend_claimed"),
+        | TxState::Stuck(_) => TxUpdate::noted(tx.tx_id, tx.row, "resend_claimed"),
     };
     update.resubmitted = true;
     update.schedule = Schedule::In(next);

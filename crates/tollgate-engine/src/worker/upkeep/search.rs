@@ -56,13 +56,13 @@ impl Drop for SlotSearches {
     }
 }
 
-/// What is known of the transaction in a slot that the chain has used.
+/// Knowledge about the transaction in a slot that the chain has used.
 #[derive(Clone, Debug)]
 pub(in crate::worker) struct SlotKnowledge {
     result: Search,
     /// Since when searches bring no proof.
     unproven_since: Option<Timestamp>,
-    /// Why, for people.
+    /// The reason, for people.
     problem: Option<String>,
     tries: u32,
     /// The next search begins no earlier.
@@ -78,7 +78,7 @@ impl SlotKnowledge {
         due_at: None,
     };
 
-    /// What a new owner knows: since when searches of owners before it brought no proof.
+    /// The knowledge of a new owner: since when searches of earlier owners brought no proof.
     pub(in crate::worker) const fn taken_over(unproven_since: Option<Timestamp>) -> Self {
         Self { unproven_since, ..Self::NONE }
     }
@@ -89,7 +89,6 @@ impl SlotKnowledge {
         *self = Self::taken_over(self.unproven_since);
     }
 
-    /// Whether the last search brought no proof.
     const fn is_in_vain(&self) -> bool {
         matches!(self.result, Search::ReceiptMissing { .. } | Search::InVain)
     }
@@ -142,7 +141,7 @@ impl SlotKnowledge {
         }
     }
 
-    /// Why nothing is proven, for people.
+    /// The reason why nothing is proven, for people.
     pub(in crate::worker) fn reason(&self) -> String {
         match self.result {
             Search::ReceiptMissing { seen: Occupant { tx_hash, block_number, .. }, .. } => {
@@ -223,7 +222,7 @@ impl Upkeep {
                 continue;
             }
             if before.is_none() {
-                let mut update = TxUpdate::noted(tx.tx_id, tx.seen, "unproven");
+                let mut update = TxUpdate::noted(tx.tx_id, tx.row, "unproven");
                 update.unproven_since = Some(now);
                 unproven.push(update);
             }
@@ -240,7 +239,7 @@ impl Upkeep {
 }
 
 fn is_shown(tx: &InFlightTx) -> bool {
-    tx.seen.state == TxState::Stuck(StuckReason::Unproven)
+    tx.row.state == TxState::Stuck(StuckReason::Unproven)
 }
 
 /// A receipt in a block that left the chain is none: who shows it says nothing about the slot (I9).
@@ -251,8 +250,8 @@ fn without_orphaned(searched: SlotFindings, view: &ChainView) -> SlotFindings {
         return searched;
     }
     let mut looked = searched.looked;
-    for word in looked.iter_mut().flatten().filter(|word| **word == ReceiptLookup::Found) {
-        *word = ReceiptLookup::NoAnswer;
+    for lookup in looked.iter_mut().flatten().filter(|lookup| **lookup == ReceiptLookup::Found) {
+        *lookup = ReceiptLookup::NoAnswer;
     }
     SlotFindings { looked, receipt: None, ..searched }
 }

@@ -20,8 +20,7 @@ async fn a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload
     let nonces = NonceRules { window: 250, ..options().nonces };
     let engine = pipeline.node("a", EngineOptions { nonces, ..options() }).await;
     let sent = pipeline.send(&engine, account(0), 0..1_000).await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn a_request_that_is_made_a_hundred_times_is_one_transaction(pipeline: Pipeline) {

@@ -1,15 +1,17 @@
-//! Several endpoints, one of which is down, behind, or wrong: work goes on through the others, and
-//! nothing goes back on one endpoint's word (I4, I14).
+//! Endpoints that fail, lag, lose answers, or lack what others have.
 
+use serde_json::json;
+use tollgate_model::Nonce;
 use tollgate_testkit::rpc_proxy::RpcFaults;
 
-use super::support::{Pipeline, Sent, account, options};
+use super::support::{MODEST, Pipeline, Sent, account, options, signed_by_outsider};
 
 everywhere! {
     an_endpoint_that_goes_down_holds_nothing_up,
     an_endpoint_that_falls_behind_takes_nothing_back,
     an_endpoint_whose_counts_are_too_high_opens_no_gap,
     an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice,
+    endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account,
 }
 
 /// Nobody listens here: the port is reserved.
@@ -44,6 +46,29 @@ async fn an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice(pipeline: Pip
     beside_a_good_one(pipeline, [-1, 0, -1_000].map(wrong_counts)).await;
 }
 
+/// The account's key was used before, and the database is new: only the endpoints tell where its nonces
+/// begin. One of two counts less, or nothing at all.
+async fn endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account(pipeline: Pipeline) {
+    let odd = pipeline.chain.breakable().await;
+    let urls = [odd.url(), pipeline.chain.url()];
+    for (account, offset) in [(account(0), -5), (account(1), -1_000)] {
+        let mut outsiders = Vec::new();
+        for nonce in 0..7 {
+            let foreign =
+                signed_by_outsider(account, Nonce::new(nonce).unwrap(), 900, MODEST).await;
+            pipeline.chain.send(&foreign.raw).await;
+            outsiders.push(foreign.tx_hash);
+        }
+        pipeline.chain.mine(3).await;
+        odd.change(|faults| *faults = wrong_counts(offset));
+        let engine = pipeline.node_over("a", options(), &urls).await;
+        let sent = pipeline.send(&engine, account, 0..8).await;
+        pipeline.mine_until_final(&sent).await;
+        pipeline.verify_beside(account, &sent, &outsiders).await;
+        engine.stop().await;
+    }
+}
+
 fn wrong_counts(nonce_offset: i64) -> RpcFaults {
     RpcFaults { nonce_offset, ..RpcFaults::default() }
 }
@@ -73,4 +98,70 @@ async fn work(pipeline: &Pipeline, engine: &tollgate_engine::Engine, round: u64)
     pipeline.mine_until_final(&sent).await;
     assert_eq!(pipeline.cursor(account(0)).await, before + 8, "I4: the cursor");
     sent
+}
+
+everywhere! {
+    an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction,
+    send_without_an_answer_is_found_in_its_block_by_hash,
+}
+
+async fn an_answer_that_is_lost_after_the_node_took_it_makes_no_second_transaction(
+    pipeline: Pipeline,
+) {
+    lose_answers(pipeline, 3).await;
+}
+
+async fn send_without_an_answer_is_found_in_its_block_by_hash(pipeline: Pipeline) {
+    lose_answers(pipeline, u32::MAX).await;
+}
+
+async fn lose_answers(pipeline: Pipeline, times: u32) {
+    let endpoint = pipeline.chain.breakable().await;
+    endpoint.change(|faults| faults.lost_sends = times);
+    let engine = pipeline.node_over("a", options(), &[endpoint.url()]).await;
+    let sent = pipeline.send(&engine, account(0), 0..12).await;
+    pipeline.finish(account(0), &sent).await;
+    pipeline.verify_never_stuck(&sent).await;
+}
+
+everywhere! {
+    node_without_block_receipts_and_fee_history_suffices,
+    node_without_web_socket_suffices,
+}
+
+everywhere! {
+    in Berlin:
+    a_chain_without_a_base_fee_gets_legacy_transactions,
+}
+
+async fn node_without_block_receipts_and_fee_history_suffices(pipeline: Pipeline) {
+    let endpoint = pipeline.chain.breakable().await;
+    endpoint.change(|faults| faults.is_old_node = true);
+    run(&pipeline, &[endpoint.url()]).await;
+}
+
+async fn a_chain_without_a_base_fee_gets_legacy_transactions(pipeline: Pipeline) {
+    let urls = [pipeline.chain.ws_url()];
+    run(&pipeline, &urls).await;
+    let head = pipeline.chain.call("eth_getBlockByNumber", json!(["latest", false])).await;
+    assert!(head["baseFeePerGas"].is_null(), "{head}");
+    for entry in pipeline.feed().await {
+        let attempt = pipeline.store.attempts(entry.tx_id).await.unwrap().remove(0);
+        assert!(attempt.raw[0] >= 0xc0, "a legacy transaction is a bare list");
+        assert_eq!(attempt.fees.max_priority_fee, None);
+    }
+}
+
+async fn node_without_web_socket_suffices(pipeline: Pipeline) {
+    let endpoint = pipeline.chain.breakable().await;
+    // The proxy speaks HTTP only; its address may still be configured as a WebSocket.
+    let refused = endpoint.url().replacen("http", "ws", 1);
+    run(&pipeline, &[refused, endpoint.url()]).await;
+}
+
+async fn run(pipeline: &Pipeline, urls: &[String]) {
+    let engine = pipeline.node_over("a", options(), urls).await;
+    let sent = pipeline.send(&engine, account(0), 0..40).await;
+    pipeline.finish(account(0), &sent).await;
+    pipeline.verify_never_stuck(&sent).await;
 }

@@ -35,12 +35,11 @@ async fn a_revert_fails_with_its_reason_at_the_threshold_and_not_before(pipeline
         assert!(is_mined(&pipeline.record(reverts.id).await), "{deeper} of {FINALITY}");
     }
     pipeline.chain.mine(1).await;
-    pipeline.until(reverts.id, "final", |record| record.seen.state.is_final()).await;
+    pipeline.until(reverts.id, "final", |record| record.row.state.is_final()).await;
     let mined = pipeline.record(reverts.id).await.mined.unwrap();
     assert!(!mined.succeeded);
     assert_eq!(mined.revert_reason.unwrap().as_str(), "out of stock");
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(pipeline: Pipeline) {
@@ -49,9 +48,9 @@ async fn deployment_has_its_contract_and_fee_as_the_chain_has_them(pipeline: Pip
     let data = Bytes::from_static(&[0x60, 0x00, 0x60, 0x00, 0x53, 0x60, 0x01, 0x60, 0x00, 0xf3]);
     let deploy = Intent { to: None, data, ..Intent::transfer(Address::ZERO, U256::ZERO) };
     let tx = id(engine.create(account(0), None, deploy).await.unwrap());
-    pipeline.mine_until(tx, "final", |record| record.seen.state.is_final()).await;
+    pipeline.mine_until(tx, "final", |record| record.row.state.is_final()).await;
     let record = pipeline.record(tx).await;
-    assert_eq!(record.seen.state, TxState::Confirmed);
+    assert_eq!(record.row.state, TxState::Confirmed);
     let mined = record.mined.unwrap();
     let hash = mined.tx_hash.to_string();
     let receipt = pipeline.chain.call("eth_getTransactionReceipt", json!([hash])).await;
@@ -92,9 +91,8 @@ async fn by_tag(pipeline: Pipeline, finality: FinalityRule, tag: &str) {
         pipeline.chain.mine(1).await;
     }
     assert!(looks >= SAFE_DISTANCE, "the tag was behind for {looks} blocks");
-    pipeline.until(first, "final", |record| record.seen.state.is_final()).await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.until(first, "final", |record| record.row.state.is_final()).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn tagged(pipeline: &Pipeline, tag: &str) -> u64 {

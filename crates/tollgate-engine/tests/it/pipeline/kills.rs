@@ -73,8 +73,7 @@ async fn kill(pipeline: Pipeline, deaths: &[Death]) {
         sent.push(insist(&heir, value).await);
     }
     miner.abort();
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 /// Leases that end soon after their owner.

@@ -1,11 +1,14 @@
-//! A commit whose answer is lost on the way from PostgreSQL: every caller is told what is true, and
-//! nothing is doubled (I6, I7).
+//! Statements that are held up or lost on the way to PostgreSQL and back: every caller is told what is true,
+//! and nothing is doubled (I6, I7).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::task::JoinHandle;
-use tollgate_engine::{CreateError, Created, Engine, Unserved};
-use tollgate_model::port::{Checkpoint, Store};
+use tollgate_engine::{
+    CreateError, Created, Engine, EngineOptions, ReservationLimits, ReserveError, Unserved,
+};
+use tollgate_model::port::{Checkpoint, Page, Store};
 use tollgate_model::{Intent, RequestId, TxId};
 use tollgate_postgres::PgStore;
 use tollgate_testkit::pause_points::Paused;
@@ -37,6 +40,10 @@ struct Proxied {
 
 impl Proxied {
     async fn new() -> Self {
+        Self::with(options()).await
+    }
+
+    async fn with(options: EngineOptions) -> Self {
         let (fixture, checkpoints) = (Arc::new(PgFixture::new().await), PausePoints::new());
         let proxy = PgProxy::to(&fixture.url()).await;
         let node = NodeOptions { checkpoints: checkpoints.clone(), ..NodeOptions::default() };
@@ -46,7 +53,7 @@ impl Proxied {
         let pipeline = Pipeline::of(fixture.clone(), chain).await;
         let store: Arc<dyn Store> = Arc::new(PgStore::open(through).await.unwrap());
         let urls = [pipeline.chain.ws_url()];
-        let engine = pipeline.start(store, "proxied", options().into(), &urls).await;
+        let engine = pipeline.start(store, "proxied", options.into(), &urls).await;
         let sent = pipeline.send(&engine, account(0), 0..5).await;
         pipeline.mine_until_final(&sent).await;
         Self { pipeline, fixture, proxy, checkpoints, engine, sent }
@@ -210,4 +217,53 @@ async fn failed_settlement_is_repeated_before_anything_is_read_back() {
     hang.release().await;
     let stored = proxied.stored(10).await;
     proxied.finish(&[stored]).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reservation_with_unknown_outcome_is_resolved_before_the_nonces_are_read_again() {
+    let reservations = Some(ReservationLimits::default());
+    let proxied = Proxied::with(EngineOptions { reservations, ..options() }).await;
+    let hang = proxied.fixture.hang_commits("nonce_reservation", account(0)).await;
+    let engine = proxied.engine.clone();
+    let first = tokio::spawn(async move { engine.reservations().reserve(account(0), None).await });
+    let fixture: &dyn StoreFixture = proxied.fixture.as_ref();
+    fixture.somebody_waits_for_a_lock().await;
+    proxied.proxy.cut();
+    let answer = within("the answer", first).await.unwrap();
+    assert!(matches!(answer, Err(ReserveError::Unserved(Unserved::Unavailable(_)))), "{answer:?}");
+    proxied.proxy.restore();
+    let waiting = "select count(*) from pg_locks where not granted";
+    until("the worker waits for the commit", || async {
+        (fixture.query_i64(waiting).await >= 2).then_some(())
+    })
+    .await;
+    hang.release().await;
+    let held = until("the reservation", || async {
+        let page = Page::new(10).unwrap();
+        let all = proxied.pipeline.store.reservations(account(0), None, page).await.unwrap();
+        all.first().map(|reservation| reservation.nonce.get())
+    });
+    assert_eq!(held.await, 5, "it was committed after all");
+    let next = until("the worker", || async {
+        proxied.engine.reservations().reserve(account(0), None).await.ok()
+    });
+    assert_eq!(next.await.nonce.get(), 6, "I3");
+}
+
+/// What only the release of leases says.
+const RELEASE: &str = "owner_node = ''";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn create_that_comes_while_an_idle_worker_releases_its_lease_is_accepted() {
+    let lease_idle = Duration::from_millis(100);
+    let mut proxied = Proxied::with(EngineOptions { lease_idle, ..options() }).await;
+    let mut release = proxied.proxy.pause_before(&[RELEASE]);
+    release.reached().await;
+    let create = proxied.create_unnamed(10);
+    // Long enough for the create to wait for the worker.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    release.release();
+    let answer = within("the answer", create).await.unwrap();
+    proxied.sent.push(Sent::new(new(answer), 10));
+    proxied.finish(&[]).await;
 }

@@ -4,8 +4,7 @@ use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
 use tollgate_model::Text;
 use tollgate_model::port::{Reservation, ReservationState};
 
-use super::outsider::{MODEST, signed};
-use super::support::{Pipeline, account, options};
+use super::support::{MODEST, Pipeline, account, options, signed_by_outsider};
 
 everywhere! {
     transactions_and_reservations_side_by_side_leave_no_double_and_no_hole,
@@ -19,8 +18,8 @@ fn open() -> EngineOptions {
 /// As a caller does it: told first, sent then.
 async fn use_up(pipeline: &Pipeline, engine: &Engine, mine: Reservation, value: u64) {
     let of = mine.submitter;
-    let tx = signed(of, mine.nonce, value, MODEST).await;
-    engine.reservation_used(of, mine.nonce, mine.owner_token, tx.tx_hash).await.unwrap();
+    let tx = signed_by_outsider(of, mine.nonce, value, MODEST).await;
+    engine.reservations().used(of, mine.nonce, mine.owner_token, tx.tx_hash).await.unwrap();
     pipeline.chain.send(&tx.raw).await;
 }
 
@@ -39,11 +38,11 @@ async fn transactions_and_reservations_side_by_side_leave_no_double_and_no_hole(
     let callers = async {
         let (mut paid, mut given_back) = (Vec::new(), 0);
         for value in 100..120 {
-            let mine = engine.reserve(from, None).await.unwrap();
+            let mine = engine.reservations().reserve(from, None).await.unwrap();
             if value % 3 == 0 {
                 let why = Text::lossy("changed my mind");
                 let (nonce, token) = (mine.nonce, mine.owner_token);
-                engine.reservation_recyclable(from, nonce, token, why).await.unwrap();
+                engine.reservations().recyclable(from, nonce, token, why).await.unwrap();
                 given_back += 1;
             } else {
                 use_up(&pipeline, &engine, mine, value).await;
@@ -70,9 +69,10 @@ async fn transactions_and_reservations_side_by_side_leave_no_double_and_no_hole(
 async fn a_pool_that_changed_behind_the_worker_is_read_again(pipeline: Pipeline) {
     let engine = pipeline.node("a", open()).await;
     let from = account(0);
-    let mine = engine.reserve(from, None).await.unwrap();
+    let mine = engine.reservations().reserve(from, None).await.unwrap();
     let back = engine
-        .reservation_recyclable(from, mine.nonce, mine.owner_token, Text::lossy("not needed"))
+        .reservations()
+        .recyclable(from, mine.nonce, mine.owner_token, Text::lossy("not needed"))
         .await;
     assert_eq!(back.unwrap().state, ReservationState::Recyclable);
     let of = pipeline.fixture.of(from);

@@ -38,7 +38,7 @@ async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<ReceiptLookup> 
         evm.search(account(0).address, nonce(slot), &[attempt]).await;
     assert_eq!(found.is_some(), looked[0].contains(&ReceiptLookup::Found));
     let mut said = looked[0].clone();
-    said.sort_by_key(|word| *word as u8);
+    said.sort_by_key(|lookup| *lookup as u8);
     said
 }
 
@@ -86,20 +86,20 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     for tx in [&due, &waits] {
         evm.send(&tx.raw).await;
     }
-    for word in evm.pools(of, &[NEVER_SENT, waits.tx_hash]).await {
-        assert_eq!(word.knows_it, Some(true));
+    for report in evm.pools(of, &[NEVER_SENT, waits.tx_hash]).await {
+        assert_eq!(report.knows_it, Some(true));
         match kind {
             ChainKind::Devchain => {
-                let pool = word.pool.unwrap();
+                let pool = report.pool.unwrap();
                 assert_eq!(pool.pending, [(nonce(1), due.tx_hash)].into());
                 assert_eq!(pool.queued, [(nonce(3), waits.tx_hash)].into());
             }
             // It has no such method.
-            ChainKind::Anvil => assert_eq!(word.pool, None),
+            ChainKind::Anvil => assert_eq!(report.pool, None),
         }
     }
-    for word in evm.pools(of, &[NEVER_SENT]).await {
-        assert_eq!(word.knows_it, Some(false));
+    for report in evm.pools(of, &[NEVER_SENT]).await {
+        assert_eq!(report.knows_it, Some(false));
     }
 
     other.change(|faults| faults.lag_blocks = head);

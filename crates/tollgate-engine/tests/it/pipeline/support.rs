@@ -7,21 +7,23 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
-use tollgate_engine::{Created, Engine, EngineOptions, EnginePorts, Policies};
+use tollgate_engine::{Acted, Action, Created, Engine, EngineOptions, EnginePorts, Policies};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_model::finality::FinalityRule;
+use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::Chain;
-use tollgate_model::port::signer::Signer;
+use tollgate_model::port::signer::{SignedTx, Signer};
 use tollgate_model::port::{Checkpoints, LeaseTerms, NoCheckpoints, Store, TxRecord};
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{ChainId, Seq, Submitter, Tracking, TxHash, TxId, TxState};
+use tollgate_model::{ChainId, GasPrice, Nonce, Seq, Submitter, Tracking, TxHash, TxId, TxState};
+use tollgate_testkit::builders::draft;
 use tollgate_testkit::cluster::{chain_config, dev_signer, register};
 use tollgate_testkit::store_fixture::NodeOptions;
 use tollgate_testkit::{Cluster, PausePoints, StoreFixture, wait};
 
 use super::chains::{ChainKind, Era, TestChain};
 use super::check::CANCELLED;
-use crate::support::id;
+use crate::support::{act, id};
 
 pub(crate) use crate::support::transfer;
 pub(crate) use tollgate_testkit::StoreKind;
@@ -95,17 +97,64 @@ pub(crate) fn options() -> EngineOptions {
     }
 }
 
+pub(crate) const MINUTE: Duration = Duration::from_secs(60);
+/// Above everything that was offered at the market's first price, and below what is offered now.
+pub(crate) const DEAR_BASE_FEE: u64 = 50_000_000_000;
+
+/// Nothing is sent again by itself.
+pub(crate) fn patient() -> EngineOptions {
+    let resubmit = ResubmitRules { interval: Duration::from_secs(3_600), ..options().resubmit };
+    EngineOptions { resubmit, ..options() }
+}
+
 pub(crate) fn is_mined(record: &TxRecord) -> bool {
-    record.seen.state == TxState::Tracking(Tracking::Mined)
+    record.row.state == TxState::Tracking(Tracking::Mined)
 }
 
 /// A pool has it, and no canonical block.
 pub(crate) fn is_pending(record: &TxRecord) -> bool {
-    let tracked = matches!(record.seen.state, TxState::Tracking(_));
+    let tracked = matches!(record.row.state, TxState::Tracking(_));
     tracked && !is_mined(record) && record.mined.is_none()
 }
 
 impl Pipeline {
+    /// Transfers in the order of their values, each with a node.
+    pub(crate) async fn pending(
+        &self,
+        engine: &Engine,
+        from: Submitter,
+        values: impl IntoIterator<Item = u64>,
+    ) -> Vec<Sent> {
+        let mut sent = Vec::new();
+        for value in values {
+            sent.extend(self.send(engine, from, [value]).await);
+        }
+        for sent in &sent {
+            self.until(sent.id, "with a node", is_pending).await;
+        }
+        sent
+    }
+
+    /// Has a further attempt signed, and waits until a pool has it.
+    pub(crate) async fn sign(&self, engine: &Engine, tx: TxId, action: Action) -> TxHash {
+        let acted = act(engine, tx, action).await;
+        let Ok(Acted::Signed(hash)) = acted else { panic!("not signed: {acted:?}") };
+        self.until_pooled(hash).await;
+        hash
+    }
+
+    /// Mines while the market stays high, until all of these are final.
+    pub(crate) async fn mine_dear_until_final(&self, sent: &[Sent]) {
+        let is_final = |record: &TxRecord| record.row.state.is_final();
+        for sent in sent {
+            let mine = async || {
+                self.chain.set_base_fee(DEAR_BASE_FEE).await;
+                self.mine_one().await;
+            };
+            self.until_meanwhile(sent.id, "final", is_final, mine).await;
+        }
+    }
+
     pub(crate) async fn on(store: StoreKind, chain: ChainKind) -> Self {
         Self::in_era(store, chain, Era::London).await
     }
@@ -198,6 +247,12 @@ impl Pipeline {
         self.until_meanwhile(id, what, test, async || self.mine_one().await).await;
     }
 
+    /// Mines until all of these are final, and verifies the outcome on the chain.
+    pub(crate) async fn finish(&self, of: Submitter, sent: &[Sent]) {
+        self.mine_until_final(sent).await;
+        self.verify(of, sent).await;
+    }
+
     /// Mines until all of these are in the feed.
     pub(crate) async fn mine_until_final(&self, sent: &[Sent]) {
         let mut open: HashSet<TxId> = sent.iter().map(|sent| sent.id).collect();
@@ -230,4 +285,23 @@ impl Pipeline {
         self.eventually(&format!("the head is {head}"), is_seen).await;
         self.send(engine, from, [value]).await.remove(0)
     }
+}
+
+/// Price and tip in gwei: enough to be mined.
+pub(crate) const MODEST: (u64, u64) = (20, 1);
+/// Enough to take the place of anything that an engine offers by itself.
+pub(crate) const DEAR: (u64, u64) = (200, 10);
+
+/// A transfer in a slot that somebody else signs who has the key, and sends past the engine.
+pub(crate) async fn signed_by_outsider(
+    of: Submitter,
+    nonce: Nonce,
+    value: u64,
+    (price, tip): (u64, u64),
+) -> SignedTx {
+    let key = dev_accounts().iter().position(|key| key.address == of.address).unwrap();
+    let signer = dev_signer([key]);
+    let gwei = |n: u64| GasPrice::from_wei(u128::from(n) * 1_000_000_000).unwrap();
+    let fees = Fees { gas_limit: 25_000, max_fee: gwei(price), max_priority_fee: Some(gwei(tip)) };
+    signer.sign(vec![draft(of, nonce, value, fees)]).await.remove(0).unwrap()
 }

@@ -21,7 +21,7 @@ on_both_stores! {
 impl Pipeline {
     /// From now on the database refuses the next change of a transaction, whichever it is.
     async fn refuse_next_change(&self, of: TxId) {
-        let (id, version) = (self.fixture.id(of), self.record(of).await.seen.version);
+        let (id, version) = (self.fixture.id(of), self.record(of).await.row.version);
         let next = version + 1;
         let sql = format!(
             "insert into tx_history (tx_id, version, at, node, fencing_token, event, to_state)
@@ -78,8 +78,7 @@ async fn finality_that_cannot_be_written_stops_neither_creates_nor_a_takeover(st
     assert!(is_mined(&pipeline.record(sent[0].id).await), "I8: nothing else became of it");
     assert_eq!(pipeline.alerts_about(sent[0].id), 2, "each owner tells it once");
     pipeline.repair().await;
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn change_that_cannot_be_written_marks_its_transaction_stuck(store: StoreKind) {
@@ -90,24 +89,25 @@ async fn change_that_cannot_be_written_marks_its_transaction_stuck(store: StoreK
         pipeline.until(sent.id, "pending", is_pending).await;
     }
     pipeline.refuse_attempt(sent[0].id, 2, sent[0].id).await;
-    let speed_up = engine.act(sent[0].id, Action::SpeedUp, Text::lossy("a test wants it")).await;
+    let speed_up =
+        engine.operator().act(sent[0].id, Action::SpeedUp, Text::lossy("a test wants it")).await;
     assert!(matches!(speed_up, Err(ActError::Unserved(Unserved::Unavailable(_)))), "{speed_up:?}");
     let record = pipeline.record(sent[0].id).await;
-    assert_eq!(record.seen.state, TxState::Stuck(StuckReason::Unwritable));
+    assert_eq!(record.row.state, TxState::Stuck(StuckReason::Unwritable));
     assert!(record.last_error.is_some());
     assert_eq!(pipeline.alerts_about(sent[0].id), 1);
     pipeline.repair().await;
-    let resubmit = engine.act(sent[0].id, Action::Resubmit, Text::lossy("repaired")).await;
+    let resubmit =
+        engine.operator().act(sent[0].id, Action::Resubmit, Text::lossy("repaired")).await;
     assert_eq!(resubmit, Ok(Acted::Resent));
-    pipeline.mine_until_final(&sent).await;
-    pipeline.verify(account(0), &sent).await;
+    pipeline.finish(account(0), &sent).await;
 }
 
 async fn waiting_transactions_that_the_store_refuses_are_passed_by_the_others(store: StoreKind) {
     let pipeline = Pipeline::on(store, ChainKind::Devchain).await;
     let engine = pipeline.node("a", options()).await;
     let first = pipeline.send(&engine, account(0), [1]).await;
-    engine.pause(account(0), Text::lossy("they wait")).await.unwrap();
+    engine.operator().pause(account(0), Text::lossy("they wait")).await.unwrap();
     let mut waiting = Vec::new();
     for value in [2, 3, 4] {
         waiting.extend(pipeline.send(&engine, account(0), [value]).await);
@@ -115,13 +115,13 @@ async fn waiting_transactions_that_the_store_refuses_are_passed_by_the_others(st
     // One may not leave HELD, and one may not get a slot.
     pipeline.refuse_next_change(waiting[0].id).await;
     pipeline.refuse_attempt(waiting[1].id, 1, first[0].id).await;
-    engine.resume(account(0), Text::lossy("go on")).await.unwrap();
+    engine.operator().resume(account(0), Text::lossy("go on")).await.unwrap();
     let mut passing: Vec<Sent> = first.iter().chain(&waiting[2..]).copied().collect();
     passing.extend(pipeline.send(&engine, account(0), [5, 6]).await);
     pipeline.mine_until_final(&passing).await;
     for refused in &waiting[..2] {
         assert_eq!(pipeline.alerts_about(refused.id), 1);
-        assert!(matches!(pipeline.record(refused.id).await.seen.state, TxState::Queued(_)));
+        assert!(matches!(pipeline.record(refused.id).await.row.state, TxState::Queued(_)));
     }
     let why = pipeline.record(waiting[1].id).await.last_error.unwrap();
     assert!(why.as_str().contains("refuses it a slot"), "{why}");

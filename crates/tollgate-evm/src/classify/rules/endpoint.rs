@@ -7,40 +7,25 @@ use super::super::rule::Rule;
 /// Phrases with no other meaning. Checked before all rules that may reject a transaction.
 pub(super) const CLEAR: &[Rule] = &[
     // everybody, hedera ("HBAR rate limit"), optimism ("sender is over rate limit")
-    Rule::new(
-        RateLimited,
-        &["^rate limit", "^ratelimit", "rate exceeded", "rate limited", "rate is limited"],
-    ),
+    Rule::new(RateLimited, &["^rate limit", "rate exceeded/limited", "rate is limited"]),
     // the status' own words
     Rule::new(RateLimited, &["too many request"]),
     // infura: "daily request count exceeded", quicknode: "request limit reached"
     Rule::new(
         RateLimited,
         &[
-            "request limit",
-            "requests limit",
+            "request/requests/call/rps limit",
             "request count exceeded",
-            "requests per second",
-            "request per second",
+            "requests/request/calls per second",
             "requests exceeded",
-            "calls per second",
-            "call limit",
-            "rps limit",
-            "max rps",
-            "allowed rps",
+            "max/allowed rps",
         ],
     ),
     // alchemy: "exceeded its compute units per second capacity", "Monthly capacity limit
     // exceeded"; proxyd: "backend is over capacity"
     Rule::new(
         RateLimited,
-        &[
-            "compute unit",
-            "capacity limit",
-            "capacity exceeded",
-            "over capacity",
-            "per second capacity",
-        ],
+        &["compute unit", "capacity limit/exceeded", "over capacity", "per second capacity"],
     ),
     // ankr, drpc, getblock, aws: quotas and plans
     Rule::new(
@@ -50,8 +35,7 @@ pub(super) const CLEAR: &[Rule] = &[
             "throttl",
             "credits limited",
             "out of credits",
-            "usage limit",
-            "plan limit",
+            "usage/plan limit",
             "upgrade your plan",
             "upgrade to",
             "free tier",
@@ -68,45 +52,24 @@ pub(super) const CLEAR: &[Rule] = &[
         Transient,
         &[
             "bad gateway",
-            "gateway timeout",
             "gateway time out",
-            "service unavailable",
-            "service temporarily unavailable",
-            "temporarily unavailable",
+            "service/temporarily unavailable",
             "temporarily not available",
             "web server is down",
             "origin is unreachable",
             "backend fetch failed",
-            "upstream connect",
-            "upstream request",
-            "upstream server",
+            "upstream connect/request/server",
             "no healthy upstream",
             "load balancer",
         ],
     ),
     // time
-    Rule::new(
-        Transient,
-        &[
-            "timeout",
-            "timed out",
-            "time out",
-            "deadline exceeded",
-            "context canceled",
-            "context cancelled",
-            "timedout",
-        ],
-    ),
+    Rule::new(Transient, &["timed/time out", "deadline exceeded", "context canceled/cancelled"]),
     // the wire
     Rule::new(
         Transient,
         &[
-            "connection refused",
-            "connection reset",
-            "connection closed",
-            "connection aborted",
-            "connection error",
-            "connection lost",
+            "connection refused/reset/closed/aborted/error/lost",
             "econn",
             "broken pipe",
             "socket hang up",
@@ -117,13 +80,12 @@ pub(super) const CLEAR: &[Rule] = &[
             "tls handshake",
             "unexpected eof",
             "channel closed",
-            "failed to fetch",
+            "failed to fetch/connect",
             "fetch failed",
             "enotfound",
             "getaddrinfo",
             "error sending request",
             "could not connect",
-            "failed to connect",
             "not connected to any peers",
             "no connection$",
         ],
@@ -159,13 +121,8 @@ pub(super) const VAGUE: &[Rule] = &[
         Unknown,
         &[
             "method .. does not exist",
-            "method not found",
-            "method .. not found",
-            "method .. not supported",
-            "method .. not available",
+            "method .. not supported/available/whitelisted/allowed",
             "method not enabled",
-            "method .. not whitelisted",
-            "method .. not allowed",
             "not supported by this endpoint",
             "unauthorized",
             "forbidden",
@@ -179,23 +136,17 @@ pub(super) const VAGUE: &[Rule] = &[
     )
     .unless(&["block .. not found", "state not found"]),
     // eip-1474's -32005, as infura and others write it; the bare number
-    Rule::new(
-        RateLimited,
-        &["limit exceeded", "exceeded .. limit", "limit reached", "^429$", "^1015$"],
-    )
-    .unless(&["memory limit"]),
+    Rule::new(RateLimited, &["limit exceeded/reached", "exceeded .. limit", "^429$", "^1015$"])
+        .unless(&["memory limit"]),
     Rule::new(
         Transient,
         &[
-            "internal error",
-            "internal server error",
+            "internal/server/trie error",
             "internal json rpc error",
-            "server error",
             "internal eth error",
             "blocking task error",
             "unavailable",
-            "not available",
-            "overloaded",
+            "not available/healthy/running",
             "overload",
             "busy",
             "try again",
@@ -206,16 +157,13 @@ pub(super) const VAGUE: &[Rule] = &[
             "offline",
             "unreachable",
             "unhealthy",
-            "not healthy",
             "sequencer",
             "database",
-            "block not found",
             "block .. not found",
             "unknown block",
             "temporarily banned",
             "returns a null value",
-            "invalid response",
-            "bad response",
+            "invalid/bad/missing response",
             "invalid json",
             "looking for beginning of value",
             "unexpected end of json",
@@ -228,14 +176,11 @@ pub(super) const VAGUE: &[Rule] = &[
             "immature",
             "runtime api",
             "unable to process",
-            "not running",
             "not yet up",
             "communicating with",
             "disconnected",
-            "trie error",
             "while fetching",
             "beyond head",
-            "missing response",
             "forwarding target",
             "not found in chain",
             "^500$",
@@ -244,5 +189,5 @@ pub(super) const VAGUE: &[Rule] = &[
             "^504$",
         ],
     )
-    .unless(&["unknown error", "unexpected error", "json rpc version"]),
+    .unless(&["unknown/unexpected error", "json rpc version"]),
 ];

@@ -7,7 +7,7 @@ use super::super::rule::Rule;
 /// The account can't pay.
 pub(super) const RULES: &[Rule] = &[
     // geth and its forks, erigon, reth, anvil, celo, bor, nethermind ("InsufficientFunds")
-    Rule::new(InsufficientFunds, &["insufficient funds", "insufficient fund", "insufficient eth"]),
+    Rule::new(InsufficientFunds, &["insufficient fund", "insufficient eth"]),
     // geth, monad, hedera (INSUFFICIENT_PAYER_BALANCE), klaytn
     Rule::new(
         InsufficientFunds,
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
             "insufficient .. token balance",
             "insufficient fee payer balance",
             "insufficient fee balance",
-            // nethermind: "insufficient MaxFeePerGas for sender balance"
+            // nethermind:
             "insufficient .. for sender balance",
             "balance is insufficient",
             "balance insufficient",
@@ -39,14 +39,11 @@ pub(super) const RULES: &[Rule] = &[
             "does not have enough balance",
             "does not have enough eth",
             "not enough funds",
-            "not enough balance",
+            "not/no enough balance",
             "not enough cash",
             "not enough eth$",
-            "no enough balance",
-            "out of fund",
-            "out of balance",
-            "lack of fund",
-            "lack of balance",
+            "out/lack of fund",
+            "out/lack of balance",
         ],
     ),
     // besu: "Upfront cost exceeds account balance"; cosmos: "sender balance < tx cost"
@@ -54,12 +51,9 @@ pub(super) const RULES: &[Rule] = &[
         InsufficientFunds,
         &[
             "cost exceeds .. balance",
-            "exceeds account balance",
-            "exceeds the balance",
-            "exceeds sender balance",
+            "exceeds account/the/sender balance",
             "sender balance tx cost",
-            "balance .. less than .. cost",
-            "balance .. lower than .. cost",
+            "balance .. less/lower than .. cost",
             "balance is too low",
             "balance too low",
             "balance .. less than sending value",

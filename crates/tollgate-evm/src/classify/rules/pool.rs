@@ -8,20 +8,15 @@ use super::super::rule::Rule;
 /// known", because some nodes answer "already in the pool" about the earlier attempt.
 pub(super) const REPLACEMENT: &[Rule] = &[
     // geth and its forks, erigon, besu, nethermind, reth, anvil, hardhat, op-geth, zkevm
-    Rule::new(
-        ReplacementUnderpriced,
-        &["replacement .. underpriced", "replacement .. too low", "replacement underpriced"],
-    ),
+    Rule::new(ReplacementUnderpriced, &["replacement .. underpriced", "replacement .. too low"]),
     // parity: "There is another transaction with same nonce in the queue", klaytn: "another tx
     // which has the same nonce"
     Rule::new(
         ReplacementUnderpriced,
         &[
-            "another transaction with same nonce",
-            "another transaction with the same nonce",
+            "another transaction/tx with same nonce",
+            "another transaction/tx with the same nonce",
             "another tx which has the same nonce",
-            "another tx with the same nonce",
-            "another tx with same nonce",
         ],
     )
     // zksync's lock: nothing is said about the price
@@ -33,9 +28,8 @@ pub(super) const REPLACEMENT: &[Rule] = &[
         &[
             "same nonce already",
             "with nonce already exists",
-            "already exists .. with the same nonce",
+            "already exists/have .. with the same nonce",
             "already exists .. with same nonce",
-            "already have .. with the same nonce",
         ],
     ),
     // lotus: "already in mpool, increase GasPremium to … to trigger replace by fee"
@@ -76,70 +70,51 @@ pub(super) const KNOWN: &[Rule] = &[
     // geth, erigon, nethermind, gnosis ("alreadyknown"), avalanche
     Rule::new(AlreadyKnown, &["already known"]).unless(&["block already known to be bad"]),
     // older geth: "known transaction: <hash>"; besu, klaytn, zksync. Not "unknown transaction".
-    Rule::new(AlreadyKnown, &["^known transaction", "^known tx"]),
+    Rule::new(AlreadyKnown, &["^known transaction/tx"]),
     // parity, anvil, reth, substrate: "already imported"; zksync: "is already in the system"
-    Rule::new(
-        AlreadyKnown,
-        &["already imported", "already in the system", "already in the pool", "already in pool"],
-    ),
+    Rule::new(AlreadyKnown, &["already imported", "already in the system/pool", "already in pool"]),
     // cosmos, sei: "tx already exists in cache"; tendermint: "tx already in mempool"
     Rule::new(
         AlreadyKnown,
         &[
-            "already exists in cache",
-            "already in .. mempool",
-            "already in .. txpool",
-            "already in .. queue",
+            "already exists in cache/the",
+            "already in .. mempool/txpool/queue",
             "transaction already exists",
             "tx already exist",
-            "already exists in the",
         ],
     ),
     // erigon: "existing txn with same hash"
-    Rule::new(AlreadyKnown, &["existing txn with same hash", "existing tx with same hash"]),
+    Rule::new(AlreadyKnown, &["existing txn/tx with same hash"]),
     // nethermind: it waits in the node's own pool
     Rule::new(AlreadyKnown, &["own nonce already used"]),
     // harmony: "transaction already finalized"; erigon: "mined"
     Rule::new(
         AlreadyKnown,
         &[
-            "already finalized",
-            "already been mined",
-            "already mined",
-            "already confirmed",
-            "already executed",
-            "already been executed",
+            "already finalized/mined/confirmed/executed",
+            "already been mined/executed",
             "internal error | mined$",
         ],
     ),
     // hedera: DUPLICATE_TRANSACTION; tron: DUP_TRANSACTION_ERROR; providers
     Rule::new(
         AlreadyKnown,
-        &["duplicate transaction", "duplicate tx", "dup transaction", "transaction duplicated"],
+        &["duplicate/dup transaction", "duplicate tx", "transaction duplicated"],
     ),
     // providers and relays
     Rule::new(
         AlreadyKnown,
         &[
-            "already submitted",
-            "already been submitted",
-            "already sent",
-            "already been sent",
-            "already received",
+            "already submitted/sent/received/queued/broadcast/processed/included",
+            "already been submitted/sent/broadcast/processed",
             "already pending",
-            "already queued",
-            "already broadcast",
-            "already been broadcast",
-            "already processed",
-            "already been processed",
-            "already included",
             "same hash was already",
             "same hash already",
         ],
     )
     .unless(&["same nonce", "request"]),
     // reth's eth_sendRawTransactionSync: it is in the pool, only not mined in time
-    Rule::new(AlreadyKnown, &["was added to the mempool", "was added to the pool"]),
+    Rule::new(AlreadyKnown, &["was added to the mempool/pool"]),
 ];
 
 /// The pool, or the sender's share of it, is full.
@@ -148,15 +123,10 @@ pub(super) const FULL: &[Rule] = &[
     Rule::new(
         PoolFull,
         &[
-            "pool is full",
-            "account is full",
-            "pool full",
-            "pool overflow",
+            "pool/account/queue is full",
+            "pool full/overflow/limit",
             "pool is currently full",
-            "pool limit",
-            "queue is full",
             "queue full",
-            "in txpool is full",
             "full transaction pool",
             "full txpool",
         ],
@@ -167,11 +137,9 @@ pub(super) const FULL: &[Rule] = &[
     Rule::new(
         PoolFull,
         &[
-            "too many transactions",
+            "too many transactions/queued",
             "too many pending",
-            "too many queued",
-            "too many .. from sender",
-            "too many .. for sender",
+            "too many .. from/for sender",
             "too many .. for this sender",
             "too many .. in the pool",
             "too many .. in mempool",
@@ -184,13 +152,10 @@ pub(super) const FULL: &[Rule] = &[
         &[
             "account limit exceeded",
             "in flight transaction limit",
-            "pending transaction limit",
-            "pending transactions limit",
+            "pending transaction/transactions limit",
             "transaction limit .. reached for",
-            "exceeds .. pending transactions",
-            "exceeded .. pending transactions",
-            "max pending",
-            "maximum pending",
+            "exceeds/exceeded .. pending transactions",
+            "max/maximum pending",
         ],
     ),
     // geth: a blob and a plain transaction of one account can't be pooled together; reth and
@@ -206,7 +171,7 @@ pub(super) const FULL: &[Rule] = &[
         ],
     ),
     // zkevm: "account has reached the tx limit in the txpool"
-    Rule::new(PoolFull, &["reached the tx limit", "limit in the txpool", "limit in the pool"]),
+    Rule::new(PoolFull, &["reached the tx limit", "limit in the txpool/pool"]),
     // reth: "discarded outright due to pool size constraints", "identified as a spammer"; erigon
     Rule::new(PoolFull, &["pool size constraints", "spammer"]),
     // substrate: "The transaction couldn't enter the pool because of the limit", ImmediatelyDropped

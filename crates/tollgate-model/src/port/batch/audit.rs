@@ -8,7 +8,6 @@ use crate::text::Text;
 /// An audit entry, written together with the change that it describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubmitterAuditEntry {
-    /// The event's name.
     pub event: &'static str,
     /// The reason, or the old and the new value.
     pub detail: Text<500>,

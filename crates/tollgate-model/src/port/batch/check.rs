@@ -96,12 +96,12 @@ fn mode(section: &Section) -> Result<(), InvalidValue> {
 }
 
 fn update(update: &TxUpdate) -> Result<(), InvalidValue> {
-    if update.seen.state.is_final() {
+    if update.row.state.is_final() {
         // I9: a final transaction never changes, not even by a note.
         return refuse("update", format!("{} is final", update.tx_id));
     }
-    if update.seen.version >= VERSION_MAX {
-        return refuse("update", format!("version {} is the last", update.seen.version));
+    if update.row.version >= VERSION_MAX {
+        return refuse("update", format!("version {} is the last", update.row.version));
     }
     let is = |wanted: TxEvent| update.event() == Some(wanted);
     if update.slot.is_some() != is(TxEvent::SlotAllocated) {

@@ -8,14 +8,12 @@ use crate::ids::{Nonce, RequestId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::{KnownRequest, RowVersion};
 
-/// What a store read under its locks; none of it can change before the commit.
+/// Facts that a store read under its locks; none of them can change before the commit.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SectionFacts {
     /// The stored cursor.
     pub cursor: Nonce,
-    /// The submitter's status.
     pub status: SubmitterStatus,
-    /// The submitter's mode.
     pub mode: Mode,
     /// For each create: the transaction that already uses its request id.
     pub known: Vec<Option<KnownRequest>>,
@@ -25,12 +23,11 @@ pub struct SectionFacts {
     pub recyclable: Vec<bool>,
 }
 
-/// What to do with a section whose lease is valid.
+/// The decision about a section whose lease is valid.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Judgement {
     /// Write what is [`CreateAnswer::Created`], and the updates.
     Write(Vec<CreateAnswer>),
-    /// Write nothing.
     Stale(SectionOutcome),
 }
 
@@ -46,7 +43,7 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
         .updates
         .iter()
         .map(|update| match update.slot {
-            Some(_) if slotted_rows.next() != Some(&Some(update.seen)) => UpdateAnswer::Lost,
+            Some(_) if slotted_rows.next() != Some(&Some(update.row)) => UpdateAnswer::Lost,
             Some(_) | None => UpdateAnswer::Applied,
         })
         .collect();
@@ -61,8 +58,11 @@ pub fn judge(section: &Section, facts: &SectionFacts) -> Judgement {
         .all(|(tx, answer)| tx.slot.is_none() || *answer == CreateAnswer::Created);
     let updates_fit = updates.iter().all(|answer| *answer == UpdateAnswer::Applied);
     let pool_fits = facts.recyclable.iter().all(|there| *there);
-    // I12: a submitter that accepts no work opens no slot, whatever the writer assumed.
-    let may_open = section.slots().next().is_none() || facts.status == SubmitterStatus::Active;
+    // I12: a submitter that accepts no work opens no slot, whatever the writer assumed, unless an operator
+    // has a hole filled.
+    let is_fill = section.fills_holes && section.slots().all(|slot| slot.recycled);
+    let may_open =
+        facts.status == SubmitterStatus::Active || is_fill || section.slots().next().is_none();
 
     if cursor_fits
         && status_fits

@@ -26,11 +26,10 @@ pub enum SectionOutcome {
     Stale {
         /// The stored cursor.
         cursor: Nonce,
-        /// The submitter's status.
         status: SubmitterStatus,
-        /// What the outcome of each create would have been.
+        /// The outcome that each create would have had.
         creates: Vec<CreateAnswer>,
-        /// What the outcome of each update would have been.
+        /// The outcome that each update would have had.
         updates: Vec<UpdateAnswer>,
     },
     /// Nothing was written: a database constraint refused the section; it is named here. This is a clash

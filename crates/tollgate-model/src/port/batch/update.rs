@@ -16,11 +16,10 @@ use crate::transition::{IllegalMove, TxEvent, transition};
 /// A change of one transaction, conditional on the row version that the writer read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TxUpdate {
-    /// The transaction.
     pub tx_id: TxId,
     /// The expected row version; if the row has changed, the answer is
     /// [`UpdateAnswer::Lost`](super::UpdateAnswer::Lost).
-    pub seen: RowVersion,
+    pub row: RowVersion,
     to: TxState,
     event: Change,
     /// A slot for a queued transaction; only with [`TxEvent::SlotAllocated`].
@@ -37,7 +36,7 @@ pub struct TxUpdate {
     pub schedule: Schedule,
     /// Counts one more resubmission.
     pub resubmitted: bool,
-    /// How long it has waited as the head of line; `None` keeps the stored value.
+    /// The time for which it has waited as the head of line; `None` keeps the stored value.
     pub patience: Option<Patience>,
     /// Since when searches have brought no proof of the transaction in its slot; `None` keeps the stored
     /// value.
@@ -47,13 +46,12 @@ pub struct TxUpdate {
     pub last_error: Option<Text<2000>>,
     /// The mempool diagnosis; `None` keeps the stored value.
     pub diagnosis: Option<Text<300>>,
-    /// Details for the audit trail.
     pub detail: Option<Text<4000>>,
     /// The event to publish.
     pub outbox: Option<NewEvent>,
 }
 
-/// What kind of change the audit entry names.
+/// The kind of change that the audit entry names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Change {
     Moved(TxEvent),
@@ -62,9 +60,9 @@ enum Change {
 
 impl TxUpdate {
     /// A transition of the state machine; an illegal one can't be constructed.
-    pub fn moved(tx_id: TxId, seen: RowVersion, event: TxEvent) -> Result<Self, IllegalMove> {
-        let to = transition(seen.state, event)?;
-        let mut update = Self::build(tx_id, seen, to, Change::Moved(event));
+    pub fn moved(tx_id: TxId, row: RowVersion, event: TxEvent) -> Result<Self, IllegalMove> {
+        let to = transition(row.state, event)?;
+        let mut update = Self::build(tx_id, row, to, Change::Moved(event));
         if to.is_final() {
             // A final transaction is not resent.
             update.schedule = Schedule::Never;
@@ -77,14 +75,14 @@ impl TxUpdate {
     }
 
     /// A change that keeps the state: a claim, a schedule, a further attempt (I11).
-    pub const fn noted(tx_id: TxId, seen: RowVersion, what: &'static str) -> Self {
-        Self::build(tx_id, seen, seen.state, Change::Noted(what))
+    pub const fn noted(tx_id: TxId, row: RowVersion, what: &'static str) -> Self {
+        Self::build(tx_id, row, row.state, Change::Noted(what))
     }
 
-    const fn build(tx_id: TxId, seen: RowVersion, to: TxState, event: Change) -> Self {
+    const fn build(tx_id: TxId, row: RowVersion, to: TxState, event: Change) -> Self {
         Self {
             tx_id,
-            seen,
+            row,
             to,
             event,
             slot: None,
@@ -136,7 +134,7 @@ impl TxUpdate {
 
     /// The row version after the change.
     pub const fn applied(&self) -> RowVersion {
-        RowVersion { state: self.to, version: self.seen.version.saturating_add(1) }
+        RowVersion { state: self.to, version: self.row.version.saturating_add(1) }
     }
 }
 

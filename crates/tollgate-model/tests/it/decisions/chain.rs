@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::{nonce, table};
+use super::table;
+use crate::nonce;
 use tollgate_model::diagnose::{self, DiagnosisView, EndpointReport, PoolContent};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::chain::{AccountCounts, Occupant};
@@ -129,7 +130,7 @@ pub(super) fn search() -> String {
     table(["receipts", "transaction in the slot, by its block", "result"], rows.map(row))
 }
 
-/// Why it is PROTECT depends on the row, and is told elsewhere.
+/// The reason for PROTECT depends on the row; other tests check it.
 fn words(step: &ReconcileStep) -> String {
     let words = step.to_string();
     match words.split(':').next() {

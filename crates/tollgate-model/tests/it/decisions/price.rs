@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::{nonce, table};
+use super::table;
+use crate::nonce;
 use tollgate_model::amount::GasPrice;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::{BumpDecision, BumpRules, BumpView, Ceiling, decide};

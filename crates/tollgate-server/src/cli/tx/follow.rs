@@ -11,7 +11,7 @@ use super::show::clock;
 use crate::cli::remote::{Answer, Failed, Remote, print_line};
 use crate::cli::table::clean;
 
-/// How often the audit trail is read.
+/// The interval at which the audit trail is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// A page of the audit trail whose entries are kept as they came.

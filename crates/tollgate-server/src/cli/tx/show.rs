@@ -69,7 +69,7 @@ fn attempts(attempts: &[Attempt]) -> Result<(), Failed> {
     table.print()
 }
 
-/// What an action did, and the transaction after it.
+/// The outcome of an action, and the transaction after it.
 pub(super) fn action(answer: &ActionAnswer) -> Result<(), Failed> {
     let mut fields = Fields::default();
     fields.add("outcome", &answer.outcome);
@@ -91,11 +91,7 @@ pub(super) fn list(page: &TxPage) -> Result<(), Failed> {
             cell(tx.request_id.as_ref()),
         ]);
     }
-    table.print()?;
-    if let Some(next) = &page.next {
-        eprintln!("more with --cursor {next}");
-    }
-    Ok(())
+    table.print_page(page.next.as_deref())
 }
 
 /// The transaction that everything else of the account waits for, and why.

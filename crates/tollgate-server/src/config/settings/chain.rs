@@ -42,24 +42,24 @@ settings! {
         /// create with more data is refused.
         max_tx_bytes: TxLimit, example = "131072",
             derived = "131072, the limit of the pools of the common clients";
-        /// How many endpoints a transaction is first sent to. Each resend doubles the number; the
+        /// Number of endpoints that a transaction is first sent to. Each resend doubles it; the
         /// other endpoints follow if none accepts it.
         fan_out: usize = "1", range = (1, 64);
-        /// How often to ask for the head if no WebSocket announces it.
+        /// Interval at which the head is asked for if no WebSocket announces it.
         poll_interval: Duration = "1s", min = "10ms";
         /// The longest time for one read, over all endpoints that are tried.
         read_deadline: Duration = "10s", min = "100ms";
         /// The longest time for one send, over all endpoints that are tried.
         send_deadline: Duration = "10s", min = "100ms";
-        /// How long to wait for the first endpoints of a send before the others get it too. Must be
+        /// Wait for the first endpoints of a send before the others get it too. Must be
         /// below `chain.send_deadline`.
         send_patience: Duration = "2s", min = "10ms";
-        /// How long an endpoint may lack a block that another endpoint has before it counts as
+        /// Time for which an endpoint may lack a block that another endpoint has before it counts as
         /// lagging.
         lag_grace: Duration = "5s";
-        /// How long to keep the last head after no healthy endpoint reports it.
+        /// Time for which the last head is kept after no healthy endpoint reports it.
         head_hold: Duration = "30s";
-        /// How long to reuse a fee quote before asking the endpoints again.
+        /// Time for which a fee quote is reused before the endpoints are asked again.
         fee_cache: Duration = "2s";
         /// Phrases in send answers that mean something else on this chain than elsewhere; see
         /// [send answers](errors/send-answers.md) for the classes.
@@ -70,7 +70,7 @@ settings! {
     fields of EndpointConfig {
         /// URL of the endpoint. May hold user, password and a key.
         url: EndpointUrl;
-        /// What the endpoint is used for: `send_only` for a relay that only takes transactions,
+        /// Use of the endpoint: `send_only` for a relay that only takes transactions,
         /// `read_only` for an archive that only answers reads.
         role: Role = "full";
         /// The longest time for one call, including the wait for a free slot of `concurrency`.
@@ -87,7 +87,7 @@ settings! {
     fields of Override {
         /// The phrase, in any letter case. `..` stands for a few words.
         phrase: String;
-        /// What an answer with this phrase means.
+        /// Class of an answer with this phrase.
         class: AnswerClass;
     }
 }

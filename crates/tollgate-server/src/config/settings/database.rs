@@ -16,7 +16,7 @@ settings! {
         connections: usize = "8", range = (1, 1_000), applies_to = AppliesTo::Postgres;
         /// Connections reserved for leases and heartbeats, so that they never wait for other work.
         upkeep_connections: usize = "2", range = (1, 100), applies_to = AppliesTo::Postgres;
-        /// How long a call waits for a free connection; then it fails as temporarily unavailable.
+        /// The longest wait of a call for a free connection; then it fails as temporarily unavailable.
         pool_timeout: Duration = "3s", min = "100ms", applies_to = AppliesTo::Postgres;
         /// The longest time for one statement; then the server cancels it.
         statement_timeout: Duration = "15s", min = "100ms", applies_to = AppliesTo::Postgres;
@@ -26,7 +26,7 @@ settings! {
         /// that stops responding inside a transaction delays a takeover by no more than this.
         idle_in_transaction_timeout: Duration = "5s", min = "100ms",
             applies_to = AppliesTo::Postgres;
-        /// How long a call waits for another process's write; then it fails as temporarily
+        /// The longest wait of a call for another process's write; then it fails as temporarily
         /// unavailable.
         busy_timeout: Duration = "5s", min = "10ms", applies_to = AppliesTo::Sqlite;
     }

@@ -90,24 +90,24 @@ settings! {
         /// Connections served at once. Lowered at the start to what the limit on open files allows.
         /// Above it, 32 more connections are accepted for `/livez` and `/readyz` only.
         max_connections: usize = "4096", range = (1, 1_000_000);
-        /// How long a new connection may take to send the head of its first request; then it is
+        /// The longest time for the head of a new connection's first request; then the connection is
         /// closed.
         header_timeout: Duration = "10s", min = "10ms";
-        /// How long a connection may stay idle after a response; then it is closed. Keep it above
+        /// The longest idle time of a connection after a response; then it is closed. Keep it above
         /// the 50 s for which nodes keep idle connections to each other.
         idle_timeout: Duration = "75s", min = "10ms";
     }
 
     /// The start.
     struct StartupSettings {
-        /// How long a start waits for a PostgreSQL server or a chain that does not answer; then it
+        /// The longest wait of a start for a PostgreSQL server or a chain that does not answer; then it
         /// fails. `0s` fails at once.
         wait: Duration = "10s";
     }
 
     /// The stop.
     struct DrainSettings {
-        /// How long a stopping node keeps forwarding requests to the other nodes, so that load
+        /// Time for which a stopping node keeps forwarding requests to the other nodes, so that load
         /// balancers notice. Without another node it stops at once.
         wait: Duration = "2s";
     }

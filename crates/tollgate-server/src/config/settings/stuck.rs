@@ -15,7 +15,7 @@ use crate::config::value_type::{SettingType, ValueType, list_items};
 settings! {
     /// Resends of unchanged transactions.
     struct ResubmitSettings {
-        /// How long after a send a transaction without a receipt is sent again: the first pause.
+        /// Time after a send at which a transaction without a receipt is sent again: the first pause.
         interval: Duration = "30s", min = "100ms", flag = "resubmit-interval";
         /// The longest pause between two sends, before jitter. Must not be below
         /// `resubmit.interval`; if it is not set, it is at least that.
@@ -65,7 +65,7 @@ settings! {
 
     /// Cancellations.
     struct CancelSettings {
-        /// Whether a cancellation or a placeholder may offer more than `maxFeePerGas` of the
+        /// Let a cancellation or a placeholder offer more than `maxFeePerGas` of the
         /// create. If not, one that would have to is refused. `chain.max_fee_per_gas` and
         /// `chain.max_tx_fee` hold in any case.
         may_exceed_cap: bool = "false";
@@ -76,7 +76,7 @@ settings! {
         /// Look up the first transaction in line in the nodes' pools. The result is shown with the
         /// transaction, and rules may refer to it.
         enabled: bool = "false", flag = "diagnose";
-        /// How often to look.
+        /// Interval between two looks.
         interval: Duration = "15s", min = "100ms", needs = "mempool.diagnose.enabled";
     }
 
@@ -92,7 +92,7 @@ settings! {
         backlog_age: Duration = "15m";
         /// The shortest time between two questions about one transaction.
         ask_interval: Duration = "1m", min = "100ms";
-        /// What happens to the slot of a transaction that every node rejects, and to a nonce gap.
+        /// Use of the slot of a transaction that every node rejects, and of a nonce gap.
         /// `hold`: it stays for a person to decide, and everything behind it waits. `placeholder`: a
         /// self-transfer closes it. `recycle`: the next transaction gets it if it is proven that no
         /// node ever accepted one for it; not allowed with strict submitters.
@@ -116,15 +116,15 @@ settings! {
 
     /// Comparison with the chain.
     struct ReconcileSettings {
-        /// How often to compare the chain's count, the cursor and the open slots, besides at each
+        /// Interval at which the chain's count, the cursor and the open slots are compared, besides at each
         /// takeover.
         interval: Duration = "5m", min = "100ms";
     }
 
     fields of RuleSpec {
-        /// Why the policy is asked.
+        /// Trigger of the question.
         trigger: Option<String>;
-        /// Why the transaction is STUCK.
+        /// Reason of the state STUCK.
         reason: Option<String>;
         /// Class of the last send answer.
         last_answer: Option<String>;
@@ -136,7 +136,7 @@ settings! {
         depth_at_least: Option<u64>;
         /// Attempts of the transaction.
         attempts_at_least: Option<u16>, range = (0, 65_535);
-        /// What is done.
+        /// Action to take.
         action: String;
     }
 }

@@ -29,7 +29,7 @@ settings! {
 
     /// Submitters.
     struct SubmitterSettings {
-        /// How new accounts get nonces: many in flight at once (`pipelined`), or one at a time
+        /// Mode of new accounts: many nonces in flight at once (`pipelined`), or one at a time
         /// (`strict`). An account keeps the mode that it was first registered with; `tollgate
         /// submitter mode` changes it.
         mode: Mode = "pipelined", flag = "mode";
@@ -50,7 +50,7 @@ settings! {
     struct NonceSettings {
         /// The nonce that the cursor of a newly registered submitter starts at.
         start_from: Nonce = "0", flag = "nonce-start-from";
-        /// How long a nonce count read from the chain may be used; then it is read again.
+        /// The longest use of a nonce count that was read from the chain; then it is read again.
         state_timeout: Duration = "5m", min = "1ms";
     }
 
@@ -63,16 +63,16 @@ settings! {
 
     /// Leases.
     struct LeaseSettings {
-        /// How long a lease lasts after it was acquired or renewed. Only its owner may write for a
+        /// Length of a lease after it was acquired or renewed. Only its owner may write for a
         /// submitter.
         duration: Duration = "10s", min = "100ms", flag = "lease-duration";
-        /// How often the owner renews a lease, and how often a node writes its heartbeat. Must be
+        /// Interval at which the owner renews a lease, and a node writes its heartbeat. Must be
         /// below half of `lease.duration`, so that a lease survives one lost renewal.
         renew_interval: Duration = "3s", min = "10ms", flag = "lease-renew-interval";
-        /// How long other nodes wait after a lease has expired before they take over. Must be below
+        /// Wait of other nodes after a lease has expired before they take over. Must be below
         /// `lease.duration`; if it is not set, it is at most half of that.
         clock_skew_allowance: Duration = "1s";
-        /// How long a node keeps the lease of a submitter without work.
+        /// Time for which a node keeps the lease of a submitter without work.
         idle_timeout: Duration = "1m", min = "100ms";
     }
 
@@ -86,7 +86,7 @@ settings! {
     struct ReservationSettings {
         /// Let callers reserve nonces and send by themselves.
         enabled: bool = "false";
-        /// How long a caller may hold a nonce if it names no time.
+        /// Time for which a caller may hold a nonce if it names no time.
         hold: Duration = "1m", min = "100ms", needs = "reservations.enabled";
         /// The longest time that a caller may ask for. Must not be below `reservations.hold`.
         hold_max: Duration = "1h", min = "100ms", needs = "reservations.enabled";

@@ -1,4 +1,4 @@
-//! Where values come from: precedence, lists, files that hold a secret.
+//! Precedence of sources, lists, files that hold a secret.
 
 use tollgate_evm::endpoint::Role;
 use tollgate_model::nonce::Mode;

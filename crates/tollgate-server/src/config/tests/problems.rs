@@ -1,4 +1,4 @@
-//! What is refused or warned about, with which words and at which place.
+//! Refusals and warnings, with their words and places.
 
 use super::*;
 use crate::config::field::AppliesTo;

@@ -11,7 +11,7 @@ use tollgate_api::{ErrorCode, path};
 use tollgate_engine::{Destination, PendingCreate, Place, PreparedCreate};
 use tollgate_model::{NodeId, Submitter};
 
-use super::{Answer, Item};
+use super::{Item, ItemAnswer};
 use crate::http::Api;
 use crate::http::create::{answer_to_known, outcome, prepare};
 use crate::http::forward::{FORWARDED, NextStep, code_of, next_step};
@@ -31,7 +31,7 @@ pub(super) struct Rounds<'a> {
 /// An answer to the item at a place.
 struct Answered {
     place: usize,
-    answer: Answer,
+    answer: ItemAnswer,
     /// No other node would give a better one.
     stands: bool,
     forwarded: bool,
@@ -103,8 +103,8 @@ impl<'a> Rounds<'a> {
         at_others.retain(|group| !group.places.is_empty());
     }
 
-    fn own_answer(&self, answer: Result<(StatusCode, tollgate_api::Tx), Problem>) -> Answer {
-        Answer::own(answer, trace_id(self.headers))
+    fn own_answer(&self, answer: Result<(StatusCode, tollgate_api::Tx), Problem>) -> ItemAnswer {
+        ItemAnswer::own(answer, trace_id(self.headers))
     }
 
     fn record(&mut self, answered: Answered, by: Option<&str>) {
@@ -118,7 +118,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// Where the open items are to be carried out.
+    /// Groups the open items by the node that carries them out.
     async fn place(&mut self) -> Placement {
         let mut placement = Placement::default();
         let mut known: HashMap<Submitter, Place> = HashMap::new();
@@ -248,7 +248,7 @@ impl<'a> Rounds<'a> {
     ) -> Vec<Answered> {
         let (mut answered, mut left) = (Vec::new(), Vec::new());
         for (place, text) in group.places.iter().copied().zip(answers) {
-            let answer = Answer::Forwarded(text);
+            let answer = ItemAnswer::Forwarded(text);
             let next = next_step(answer.code(), &group.to);
             if next == NextStep::RunHere {
                 left.push(place);

@@ -25,7 +25,7 @@ pub(crate) fn read_object<T: FromFields>(value: &RawValue) -> Result<T, Problem>
 
 /// The fields of an object that were not taken yet.
 pub(crate) struct Fields<'a> {
-    /// Where the object is: empty for the body itself.
+    /// The path of the object; empty for the body itself.
     path: String,
     entries: Vec<(String, &'a RawValue)>,
     asked: Vec<&'static str>,

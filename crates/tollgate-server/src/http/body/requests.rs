@@ -10,7 +10,7 @@ use tollgate_model::{Nonce, Text};
 use super::fields::{Fields, FromFields, text};
 use crate::http::problem::Problem;
 
-/// What the audit trail says where nobody gave a reason.
+/// The reason in the audit trail if none was given.
 const NO_REASON: &str = "no reason given";
 
 /// Reads objects of these types: each field by its type and its name on the wire.

@@ -11,6 +11,18 @@ use tollgate_model::stuck::Forbidden;
 use super::Problem;
 
 impl Problem {
+    /// A request that no worker carried out. `field` names the submitter in the request.
+    fn unserved(unserved: Unserved, detail: String, field: Option<&str>) -> Self {
+        match unserved {
+            Unserved::UnknownSubmitter => {
+                Self::new(ErrorCode::UnknownSubmitter, detail).about_one(field)
+            }
+            Unserved::NotOwner(owner) => Self::not_owner(owner, detail),
+            Unserved::Busy => Self::new(ErrorCode::Busy, detail),
+            Unserved::Unavailable(_) => Self::new(ErrorCode::Unavailable, detail),
+        }
+    }
+
     /// Names the field that it is about, if there is one.
     fn about_one(self, field: Option<&str>) -> Self {
         match field {
@@ -50,27 +62,17 @@ impl From<StoreError> for Problem {
 impl From<CreateError> for Problem {
     fn from(error: CreateError) -> Self {
         let detail = error.to_string();
-        let code = match error {
+        let (code, field) = match error {
             CreateError::Invalid(invalid) => return invalid.into(),
-            CreateError::Unserved(Unserved::UnknownSubmitter) => ErrorCode::UnknownSubmitter,
-            CreateError::NonceMismatch { .. } => ErrorCode::NonceMismatch,
-            CreateError::Expired => ErrorCode::Expired,
             CreateError::Refused(refusal) => return refusal.into(),
-            CreateError::RequestIdConflict(_) => ErrorCode::RequestIdConflict,
-            CreateError::Unserved(Unserved::NotOwner(owner)) => {
-                return Self::not_owner(owner, detail);
+            CreateError::Unserved(unserved) => {
+                return Self::unserved(unserved, detail, Some("submitter"));
             }
-            CreateError::Unserved(Unserved::Busy) => ErrorCode::Busy,
-            CreateError::Unserved(Unserved::Unavailable(_)) => ErrorCode::Unavailable,
+            CreateError::NonceMismatch { .. } => (ErrorCode::NonceMismatch, "rawTx"),
+            CreateError::Expired => (ErrorCode::Expired, "validUntil"),
+            CreateError::RequestIdConflict(_) => (ErrorCode::RequestIdConflict, "requestId"),
         };
-        let field = match code {
-            ErrorCode::UnknownSubmitter => Some("submitter"),
-            ErrorCode::NonceMismatch => Some("rawTx"),
-            ErrorCode::Expired => Some("validUntil"),
-            ErrorCode::RequestIdConflict => Some("requestId"),
-            _ => None,
-        };
-        Self::new(code, detail).about_one(field)
+        Self::new(code, detail).about(field)
     }
 }
 
@@ -118,7 +120,7 @@ impl From<ActError> for Problem {
         let code = match error {
             ActError::UnknownTx => return Self::not_found("transaction", "txId"),
             ActError::WrongChain { .. } => ErrorCode::WrongChain,
-            ActError::Unserved(Unserved::UnknownSubmitter) => ErrorCode::UnknownSubmitter,
+            ActError::Unserved(unserved) => return Self::unserved(unserved, detail, None),
             ActError::Forbidden(why) => match why {
                 Forbidden::NoSlot => ErrorCode::TxNotAllocated,
                 Forbidden::Mined => ErrorCode::TxMined,
@@ -156,9 +158,6 @@ impl From<ActError> for Problem {
             ActError::CannotResume(_) => ErrorCode::CannotResume,
             ActError::CannotChangeMode(_) => ErrorCode::CannotChangeMode,
             ActError::Nonces(_) => ErrorCode::NoncesRefused,
-            ActError::Unserved(Unserved::NotOwner(owner)) => return Self::not_owner(owner, detail),
-            ActError::Unserved(Unserved::Busy) => ErrorCode::Busy,
-            ActError::Unserved(Unserved::Unavailable(_)) => ErrorCode::Unavailable,
         };
         Self::new(code, detail).about_one(field)
     }
@@ -173,17 +172,13 @@ impl From<ReserveError> for Problem {
             ReserveError::HoldOutOfRange { .. } => ErrorCode::InvalidDuration,
             ReserveError::TooMany => ErrorCode::TooManyReservations,
             ReserveError::StaleToken => ErrorCode::StaleOwnerToken,
-            ReserveError::Unserved(Unserved::UnknownSubmitter) => ErrorCode::UnknownSubmitter,
-            ReserveError::Unserved(Unserved::NotOwner(owner)) => {
-                return Self::not_owner(owner, detail);
+            ReserveError::Unserved(unserved) => {
+                return Self::unserved(unserved, detail, Some("address"));
             }
-            ReserveError::Unserved(Unserved::Busy) => ErrorCode::Busy,
-            ReserveError::Unserved(Unserved::Unavailable(_)) => ErrorCode::Unavailable,
         };
         let field = match code {
             ErrorCode::InvalidDuration => Some("holdSeconds"),
             ErrorCode::StaleOwnerToken => Some("ownerToken"),
-            ErrorCode::UnknownSubmitter => Some("address"),
             _ => None,
         };
         Self::new(code, detail).about_one(field)

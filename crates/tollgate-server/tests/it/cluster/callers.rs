@@ -11,16 +11,15 @@ use tollgate_testkit::wait;
 
 use super::stage::{NoResponse, Response, SENDERS, ask, create, is_ready};
 
-/// How often nodes are asked whether they are ready.
 const READY_EVERY: Duration = Duration::from_millis(50);
 /// The pause between two creates of an account, and before one is repeated.
 const PAUSE: Duration = Duration::from_millis(40);
-/// How long a caller waits before it asks somebody else.
+/// The longest wait of a caller before it asks another node.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long one waits that wants to know how long an answer takes: longer than any may.
+/// The wait of a caller that measures how long an answer takes: longer than any may.
 const LONG_PATIENCE: Duration = Duration::from_secs(60);
 
-/// What an account's caller saw: when each create was accepted, and how long that took.
+/// The times at which an account's creates were accepted, and the slowest of them.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Seen {
     pub(crate) accepted_at: Vec<Instant>,
@@ -34,9 +33,9 @@ pub(crate) struct Answers {
     pub(crate) longest: Duration,
 }
 
-/// What came of it all.
+/// The result of all calls.
 pub(crate) struct Ended {
-    /// What was paid, by the transaction's id.
+    /// The paid values, by transaction id.
     pub(crate) accepted: BTreeMap<String, u64>,
     pub(crate) accounts: BTreeMap<usize, Seen>,
     /// Answers after which a create was repeated, by code.
@@ -143,7 +142,7 @@ impl Callers {
         .await;
     }
 
-    /// Whether somebody was told to come back since the answers were last asked for.
+    /// A caller got a 503 since the answers were last taken.
     pub(crate) fn was_put_off(&self) -> bool {
         self.shared.notes.lock().unwrap().answers.keys().any(|kind| kind.starts_with("503"))
     }
@@ -153,12 +152,11 @@ impl Callers {
         std::mem::take(&mut self.shared.notes.lock().unwrap().answers)
     }
 
-    /// What an account's caller has seen so far.
     pub(crate) fn seen(&self, account: usize) -> Seen {
         self.shared.notes.lock().unwrap().accounts.get(&account).cloned().unwrap_or_default()
     }
 
-    /// How many creates of an account were accepted so far.
+    /// The number of an account's creates that were accepted so far.
     pub(crate) fn count(&self, account: usize) -> usize {
         self.seen(account).accepted_at.len()
     }

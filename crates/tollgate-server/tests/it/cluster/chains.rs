@@ -55,7 +55,7 @@ impl Side {
         format!("/api/v1/submitters/{}{rest}", dev_accounts()[account].address)
     }
 
-    /// What each transaction on the chain has paid.
+    /// The value of each transaction on the chain.
     async fn paid(&self) -> BTreeSet<u64> {
         let mut paid = BTreeSet::new();
         for value in outcome::paid(&self.room.chain.url()).await {
@@ -150,14 +150,12 @@ async fn action_on_a_submitter_affects_one_chain_only(store: Arc<dyn Store>) {
         );
         let paused = other.first.post(&other.submitter_path(n, "/pause"), &why).await;
         assert_eq!(paused.json()["chainId"], other.chain_id, "{paused:?}");
-        let resumed = one.first.post(&one.submitter_path(n, "/resume"), &why).await;
-        assert_eq!(resumed.status.as_u16(), 200, "{resumed:?}");
+        one.first.post(&one.submitter_path(n, "/resume"), &why).await.with(200);
         assert_eq!(
             (status(&one, n).await, status(&other, n).await),
             ("ACTIVE".into(), "PAUSED".into())
         );
-        let reserved = one.first.post(&one.submitter_path(n, "/nonces"), &json!({})).await;
-        assert_eq!(reserved.status.as_u16(), 201, "{reserved:?}");
+        one.first.post(&one.submitter_path(n, "/nonces"), &json!({})).await.with(201);
         let held = async |side: &Side| {
             let page = side.second.door.get(&side.submitter_path(n, "/nonces")).await.json();
             page["items"].as_array().unwrap().len()
@@ -171,8 +169,7 @@ async fn action_on_a_submitter_affects_one_chain_only(store: Arc<dyn Store>) {
 async fn a_request_for_another_chain_is_carried_out_by_a_node_of_that_chain(store: Arc<dyn Store>) {
     let (one, other) = two_chains(&store).await;
     let why = json!({ "reason": "test" });
-    let paused = other.first.post(&other.submitter_path(0, "/pause"), &why).await;
-    assert_eq!(paused.status.as_u16(), 200, "{paused:?}");
+    other.first.post(&other.submitter_path(0, "/pause"), &why).await.with(200);
     let waits = other.first.post("/api/v1/tx", &create(0, 1)).await.json();
     let tx_id = waits["txId"].as_str().unwrap();
     // What its own nodes have passed on to each other so far.
@@ -238,29 +235,26 @@ async fn a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried
             &[("tollgate-forwarded", "1"), ("tollgate-chain-id", "")],
         ] {
             let refused = one.first.post_with(path, headers, body).await;
-            assert_eq!((refused.status.as_u16(), refused.code().as_str()), (409, "not_owner"));
+            refused.refused(409, "not_owner");
             assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
         }
         let direct = [("tollgate-chain-id", "31339")];
         let refused = one.first.post_with(path, &direct, body).await;
-        assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
+        refused.refused(422, "wrong_chain");
         assert_eq!(refused.json()["field"], "tollgate-chain-id");
     }
     let page = one.first.door.get("/api/v1/tx").await.json();
     assert_eq!(page["items"], json!([]), "nothing was done");
     let both = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
-    let taken = one.first.post_with("/api/v1/tx", &both, &create(0, 2)).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    let direct = one.first.post_with("/api/v1/tx", &both[1..], &create(0, 3)).await;
-    assert_eq!(direct.status.as_u16(), 202, "{direct:?}");
+    one.first.post_with("/api/v1/tx", &both, &create(0, 2)).await.with(202);
+    one.first.post_with("/api/v1/tx", &both[1..], &create(0, 3)).await.with(202);
 }
 
 async fn a_node_that_stops_is_followed_by_one_of_its_own_chain(store: Arc<dyn Store>) {
     let (mut one, other) = two_chains(&store).await;
     let count = ACCOUNTS.len() as u64;
     for (n, value) in ACCOUNTS.into_iter().zip(1..) {
-        let taken = one.first.post("/api/v1/tx", &create(n, value)).await;
-        assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+        one.first.post("/api/v1/tx", &create(n, value)).await.with(202);
     }
     one.second.engine.stop().await;
     one.second.vanish(&one.room).await;
@@ -282,8 +276,7 @@ async fn a_node_that_stops_is_followed_by_one_of_its_own_chain(store: Arc<dyn St
     // The nodes of the other chain are there, and are no help.
     assert!(!one.first.engine.has_peer().await);
     one.first.engine.stop().await;
-    let refused = one.first.post("/api/v1/tx", &create(0, 99)).await;
-    assert_eq!((refused.status.as_u16(), refused.code().as_str()), (503, "draining"));
+    one.first.post("/api/v1/tx", &create(0, 99)).await.refused(503, "draining");
     assert!(other.first.engine.has_peer().await, "they have each other");
 }
 

@@ -1,26 +1,13 @@
-//! What is about another node's submitter is asked there, once, and answered word for word.
+//! A request for another node's submitter is forwarded once, and answered word for word.
 
 use serde_json::{Value, json};
 use tollgate_devchain::dev_accounts;
 use tollgate_model::Submitter;
 use tollgate_testkit::wait;
 
-use super::seats::{Room, Seat, acquainted};
-use crate::dev_site::{KEYLESS, target};
+use super::seats::{Room, Seat, acquainted, create, unnamed};
+use crate::dev_site::KEYLESS;
 use crate::signed::signed_by;
-use crate::site::Answer;
-
-fn create(of: Submitter, request_id: &str) -> Value {
-    json!({
-        "submitter": of.address,
-        "requestId": request_id,
-        "payload": { "to": target(6), "value": "7", "gas": 30_000 },
-    })
-}
-
-fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
-    answer.headers.get(name).map(|value| value.to_str().unwrap())
-}
 
 async fn two(room: &Room) -> (Seat, Seat) {
     let (a, b) = (room.seat("a").await, room.seat("b").await);
@@ -33,8 +20,8 @@ async fn owned_by(room: &Room, owner: &Seat, other: &Seat) -> Option<(Submitter,
     let of = *room.preferring(&[owner, other]).first()?;
     let taken = owner.post("/api/v1/tx", &create(of, "first")).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(owner.url()));
-    assert_eq!(header(&taken, "tollgate-forwarded"), None);
+    assert_eq!(taken.header("tollgate-owner"), Some(owner.url()));
+    assert_eq!(taken.header("tollgate-forwarded"), None);
     Some((of, taken.json()["txId"].as_str().unwrap().to_owned()))
 }
 
@@ -52,15 +39,14 @@ async fn with_owner(room: &Room) -> (Seat, Seat, Submitter, String) {
 async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    let mut body = create(of, "by-key");
-    body.as_object_mut().unwrap().remove("requestId");
+    let body = unnamed(of);
     let headers = [("idempotency-key", "by-key"), ("x-request-id", "call-17")];
     let taken = other.post_with("/api/v1/tx", &headers, &body).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
     assert_eq!(taken.json()["requestId"], "by-key");
-    assert_eq!(header(&taken, "x-request-id"), Some("call-17"));
-    assert_eq!(header(&taken, "tollgate-owner"), Some(owner.url()));
-    assert_eq!(header(&taken, "tollgate-forwarded"), Some("1"));
+    assert_eq!(taken.header("x-request-id"), Some("call-17"));
+    assert_eq!(taken.header("tollgate-owner"), Some(owner.url()));
+    assert_eq!(taken.header("tollgate-forwarded"), Some("1"));
     let heard = owner.heard().await;
     assert_eq!(heard.len(), 1, "{heard:?}");
     assert_eq!(heard[0].path, "/api/v1/tx");
@@ -76,13 +62,10 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
         body["payload"]["value"] = json!("8");
         other.post("/api/v1/tx", &body).await
     };
-    assert_eq!(
-        (other_payload.status.as_u16(), other_payload.code().as_str()),
-        (409, "request_id_conflict")
-    );
+    other_payload.refused(409, "request_id_conflict");
     assert_eq!(
         other_payload.json()["traceId"],
-        header(&other_payload, "x-request-id").unwrap(),
+        other_payload.header("x-request-id").unwrap(),
         "the problem is the owner's, under the caller's name for the call"
     );
     assert_eq!(room.owner(of).await.unwrap().token.get(), 1, "the lease never moved");
@@ -92,11 +75,7 @@ async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
 async fn batch_with_a_key_is_the_same_batch_at_every_node() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    let item = || {
-        let mut item = create(of, "unnamed");
-        item.as_object_mut().unwrap().remove("requestId");
-        item
-    };
+    let item = || unnamed(of);
     // Only the second and the third leave for the owner.
     let batch = json!({ "items": [{ "nonsense": true }, item(), item()] });
     let key = [("idempotency-key", "\"salaries\"")];
@@ -121,17 +100,16 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
     let room = Room::new().await;
     let (mut owner, other, of, tx_id) = with_owner(&room).await;
     let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
-    let signed = owner.post("/api/v1/tx", &raw).await;
-    assert_eq!(signed.status.as_u16(), 202, "{signed:?}");
+    let signed = owner.post("/api/v1/tx", &raw).await.with(202);
     owner.heard().await;
     // Neither an owner that is not reached nor a chain that is silent makes a difference.
     owner.cut_off().await;
     room.chain.view().call("devchain_goSilent", &json!([true])).unwrap();
     let again = other.post("/api/v1/tx", &create(of, "first")).await;
     assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &json!(tx_id)), "{again:?}");
-    assert_eq!(header(&again, "tollgate-owner"), Some(owner.url()));
+    assert_eq!(again.header("tollgate-owner"), Some(owner.url()));
     let again = other.post("/api/v1/tx", &raw).await;
-    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &signed.json()["txId"]));
+    assert_eq!((again.status.as_u16(), &again.json()["txId"]), (200, &signed["txId"]));
     let mut changed = create(of, "first");
     changed["payload"]["value"] = json!("8");
     let conflict = other.post("/api/v1/tx", &changed).await;
@@ -141,10 +119,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
     let items = said["items"].as_array().unwrap();
     assert_eq!((&items[0]["status"], &items[0]["tx"]["txId"]), (&json!(200), &json!(tx_id)));
     assert_eq!(items[1]["error"]["code"], "request_id_conflict", "{said}");
-    assert_eq!(
-        (&items[2]["status"], &items[2]["tx"]["txId"]),
-        (&json!(200), &signed.json()["txId"])
-    );
+    assert_eq!((&items[2]["status"], &items[2]["tx"]["txId"]), (&json!(200), &signed["txId"]));
     assert_eq!(items[3]["error"]["code"], "not_owner", "{said}");
 }
 
@@ -152,8 +127,7 @@ async fn repeat_at_another_node_is_answered_without_asking_the_owner() {
 async fn batch_that_request_ids_make_too_long_for_a_caller_is_passed_on() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
-    let mut item = create(of, "unnamed");
-    item.as_object_mut().unwrap().remove("requestId");
+    let mut item = unnamed(of);
     item["metadata"] = json!("m".repeat(16_300));
     let count = 2 * 1024 * 1024 / (item.to_string().len() + 1) - 1;
     let batch = json!({ "items": vec![item; count] });
@@ -186,7 +160,7 @@ async fn actions_and_orders_go_to_the_owner_as_well() {
     ] {
         let answer = other.post(&path, &body).await;
         assert_eq!(answer.status.as_u16(), status, "{path}: {answer:?}");
-        assert_eq!(header(&answer, "tollgate-forwarded"), Some("1"), "{path}");
+        assert_eq!(answer.header("tollgate-forwarded"), Some("1"), "{path}");
         assert_eq!(owner.heard().await.len(), 1, "{path}");
     }
     // Any node reads.
@@ -201,8 +175,7 @@ async fn create_for_an_unowned_submitter_goes_to_the_preferred_node() {
     let (mut checked, nodes) = (0, [(&a, &b), (&b, &a)]);
     for (should, other) in nodes {
         for of in room.preferring(&[should, other]) {
-            let taken = other.post("/api/v1/tx", &create(of, "first")).await;
-            assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+            other.post("/api/v1/tx", &create(of, "first")).await.with(202);
             assert_eq!(room.owner(of).await.unwrap().node, should.entry.node);
             checked += 1;
         }
@@ -220,10 +193,10 @@ async fn a_forwarded_request_is_never_forwarded_again() {
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
     ] {
         let answer = other.post_with(&path, &forwarded, &body).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"));
-        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        answer.refused(409, "not_owner");
+        assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url(), "it says where to go");
-        assert_eq!(header(&answer, "tollgate-owner"), Some(owner.url()));
+        assert_eq!(answer.header("tollgate-owner"), Some(owner.url()));
     }
     let batch = json!({ "items": [create(of, "third")] });
     let answer = other.post_with("/api/v1/tx/batch", &forwarded, &batch).await.json();
@@ -275,8 +248,8 @@ async fn an_owner_that_is_not_reached_is_named_and_nothing_is_done() {
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
     ] {
         let answer = other.post(&path, &body).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"));
-        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        answer.refused(409, "not_owner");
+        assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url());
     }
     let batch = json!({ "items": [create(of, "third")] });
@@ -297,8 +270,7 @@ async fn create_for_an_unowned_submitter_runs_here_if_the_preferred_node_is_unre
     mute.cut_off().await;
     for n in super::seats::ACCOUNTS {
         let of = Submitter::new(here.engine.chain_id(), dev_accounts()[n].address);
-        let taken = here.post("/api/v1/tx", &create(of, "first")).await;
-        assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+        here.post("/api/v1/tx", &create(of, "first")).await.with(202);
         assert_eq!(room.owner(of).await.unwrap().node, here.entry.node);
     }
 }
@@ -312,16 +284,14 @@ async fn owner_that_takes_only_signed_transactions_leaves_intents_to_a_node_with
     let of = Submitter::new(with.engine.chain_id(), dev_accounts()[KEYLESS].address);
     let stays = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
     let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
-    let signed = without.post_with("/api/v1/tx", &stays, &raw).await;
-    assert_eq!(signed.status.as_u16(), 202, "{signed:?}");
+    without.post_with("/api/v1/tx", &stays, &raw).await.with(202);
     for seat in [&without, &with] {
         let answer = seat.post("/api/v1/tx", &create(of, "one")).await;
         assert_eq!(answer.code(), "not_owner", "not unknown_submitter, and retryable: {answer:?}");
         assert!(answer.headers.contains_key("retry-after"));
     }
     without.engine.stop().await;
-    let taken = with.post("/api/v1/tx", &create(of, "one")).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    with.post("/api/v1/tx", &create(of, "one")).await.with(202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -338,7 +308,7 @@ async fn batch_items_for_an_unowned_submitter_run_here_if_the_preferred_node_can
     for item in said["items"].as_array().unwrap() {
         assert_eq!(item["status"], 202, "{said}");
     }
-    assert_eq!(header(&answer, "tollgate-owner"), Some(here.url()));
+    assert_eq!(answer.header("tollgate-owner"), Some(here.url()));
     for n in super::seats::ACCOUNTS {
         assert_eq!(room.owner(of(n)).await.unwrap().node, here.entry.node);
     }
@@ -365,7 +335,7 @@ async fn an_item_whose_owner_left_it_to_a_node_without_the_key_is_done_here() {
     let first = owner.post_with("/api/v1/tx", &stays, &create(of, "first")).await;
     assert_eq!(first.status.as_u16(), 202, "{first:?}");
     let second = here.post("/api/v1/tx", &create(of, "second")).await;
-    assert_eq!(header(&second, "tollgate-owner"), Some(owner.url()), "{second:?}");
+    assert_eq!(second.header("tollgate-owner"), Some(owner.url()), "{second:?}");
     // What is known of owners is believed for a second: the owner is asked first, and then whoever is
     // preferred now.
     owner.engine.drain();
@@ -382,7 +352,7 @@ async fn items_whose_submitter_moved_meanwhile_are_brought_after_it() {
     let (owner, other, of, _) = with_owner(&room).await;
     // The other one believes for a while that the owner still is.
     let before = other.post("/api/v1/tx", &create(of, "before")).await;
-    assert_eq!(header(&before, "tollgate-owner"), Some(owner.url()), "{before:?}");
+    assert_eq!(before.header("tollgate-owner"), Some(owner.url()), "{before:?}");
     owner.heard().await;
     owner.engine.stop().await;
     let items = json!({ "items": [create(of, "one"), create(of, "two")] });
@@ -393,7 +363,7 @@ async fn items_whose_submitter_moved_meanwhile_are_brought_after_it() {
         (&json!(202), &json!(202))
     );
     assert_eq!(owner.heard().await.len(), 1, "it was asked first: {said}");
-    assert_eq!(header(&answer, "tollgate-owner"), Some(other.url()));
+    assert_eq!(answer.header("tollgate-owner"), Some(other.url()));
     assert_eq!(room.owner(of).await.unwrap().node, other.entry.node);
 }
 
@@ -407,18 +377,18 @@ async fn a_node_that_stops_hands_over_and_passes_requests_on() {
     .await;
     // The other one knows who owns it, and does not know better when that one lets go.
     let forwarded = other.post("/api/v1/tx", &create(of, "before")).await;
-    assert_eq!(header(&forwarded, "tollgate-owner"), Some(owner.url()), "{forwarded:?}");
+    assert_eq!(forwarded.header("tollgate-owner"), Some(owner.url()), "{forwarded:?}");
     owner.engine.stop().await;
     let taken = other.post("/api/v1/tx", &create(of, "at-once")).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
+    assert_eq!(taken.header("tollgate-owner"), Some(other.url()));
     let ready = owner.door.get("/readyz").await;
-    assert_eq!((ready.status.as_u16(), ready.code().as_str()), (503, "draining"));
+    ready.refused(503, "draining");
     assert!(ready.headers.contains_key("retry-after"));
     // The lease is free: the next request is the other one's, wherever it comes in.
     let taken = owner.post("/api/v1/tx", &create(of, "second")).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(other.url()));
+    assert_eq!(taken.header("tollgate-owner"), Some(other.url()));
     assert_eq!(room.owner(of).await.unwrap().node, other.entry.node);
     let batch = json!({ "items": [create(of, "third")] });
     let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
@@ -434,8 +404,8 @@ async fn the_last_node_that_stops_says_that_there_is_none() {
     wait::until("the node to be alone", || async { owner.engine.is_alone().then_some(()) }).await;
     owner.engine.stop().await;
     let answer = owner.post("/api/v1/tx", &create(of, "second")).await;
-    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "draining"));
-    assert_eq!(header(&answer, "retry-after"), Some("1"));
+    answer.refused(503, "draining");
+    assert_eq!(answer.header("retry-after"), Some("1"));
     let batch = json!({ "items": [create(of, "third")] });
     let batch = owner.post("/api/v1/tx/batch", &batch).await.json();
     assert_eq!(batch["items"][0]["error"]["code"], "draining", "{batch}");

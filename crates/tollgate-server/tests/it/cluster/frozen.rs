@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -14,13 +13,10 @@ use tollgate_model::{NodeId, Submitter, Text};
 use tollgate_testkit::wait;
 use uuid::Uuid;
 
-use super::seats::{ACCOUNTS, Room};
-use crate::dev_site::target;
+use super::seats::{ACCOUNTS, Room, beat, create};
 
-/// What may be on its way to one node.
+/// The most requests that are forwarded to one node at a time.
 const UNDER_WAY_MAX: usize = 256;
-/// How often the frozen node says that it lives.
-const BEAT: Duration = Duration::from_millis(500);
 
 fn terms() -> LeaseTerms {
     let minute = Duration::from_secs(60);
@@ -43,13 +39,7 @@ async fn frozen(room: &Room, of: Submitter) -> Frozen {
     let entry =
         LiveNode { node: node.clone(), chain_id, advertise_url, draining: false, serves: None };
     room.store.heartbeat(&entry).await.unwrap();
-    let (store, alive) = (room.store.clone(), entry.clone());
-    let heart = tokio::spawn(async move {
-        loop {
-            store.heartbeat(&alive).await.unwrap();
-            tokio::time::sleep(BEAT).await;
-        }
-    });
+    let heart = beat(room.store.clone(), entry.clone());
     let taken = room.store.acquire(of, &node, &terms()).await.unwrap();
     assert!(matches!(taken, Acquisition::Granted { .. }));
     let (reached, seen) = mpsc::unbounded_channel();
@@ -78,14 +68,6 @@ impl Frozen {
     }
 }
 
-fn create(of: Submitter, number: usize) -> Value {
-    json!({
-        "submitter": of.address,
-        "requestId": format!("r{number}"),
-        "payload": { "to": target(6), "value": "7", "gas": 30_000 },
-    })
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_life() {
     let room = Room::new().await;
@@ -101,24 +83,24 @@ async fn requests_to_a_frozen_owner_are_bounded_and_end_with_its_last_sign_of_li
     // All at once: the first ones wait for an answer for 25 s only.
     for number in 0..UNDER_WAY_MAX {
         let at = here.clone();
-        waiting.spawn(async move { at.post("/api/v1/tx", &create(of, number)).await });
+        waiting
+            .spawn(async move { at.post("/api/v1/tx", &create(of, &format!("r{number}"))).await });
     }
     for _ in 0..UNDER_WAY_MAX {
         wait::within("a request to reach the frozen node", frozen.reached.recv()).await.unwrap();
     }
-    let over = here.post("/api/v1/tx", &create(of, UNDER_WAY_MAX)).await;
-    assert_eq!((over.status.as_u16(), over.code().as_str()), (503, "unavailable"), "{over:?}");
+    let over = here.post("/api/v1/tx", &create(of, "over")).await;
+    over.refused(503, "unavailable");
     assert!(over.text.contains("too many") && over.headers.contains_key("retry-after"), "{over:?}");
     // What is not the frozen node's goes on (I14).
     let own = room.store.acquire(another, &here.entry.node, &terms()).await.unwrap();
     assert!(matches!(own, Acquisition::Granted { .. }));
-    let taken = here.post("/api/v1/tx", &create(another, 0)).await;
-    assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
+    here.post("/api/v1/tx", &create(another, "other")).await.with(202);
 
     frozen.vanish(&room).await;
     while let Some(answer) = wait::within("the answers", waiting.join_next()).await {
         let answer = answer.unwrap();
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
+        answer.refused(503, "unavailable");
         assert!(answer.text.contains("may have done it"), "{answer:?}");
         assert!(
             answer.text.contains("does not renew its entry"),

@@ -1,22 +1,13 @@
-//! What a node makes of another node's answer, and of none: a request that may have been heard is never
-//! done a second time.
+//! Answers of another node, and their absence: a request that may have been received is never
+//! done a second time. The creates have no request id: nothing but the node's own care keeps them from
+//! being done twice.
 
 use serde_json::{Value, json};
 use tollgate_devchain::dev_accounts;
 use tollgate_model::Submitter;
 
-use super::seats::{Room, Seat, acquainted};
+use super::seats::{Room, Seat, acquainted, unnamed};
 use super::stub_peer::{Reply, StubPeer};
-use crate::dev_site::target;
-use crate::site::Answer;
-
-/// A create without a request id: nothing but the node's own care keeps it from being done twice.
-fn unnamed(of: Submitter) -> Value {
-    json!({
-        "submitter": of.address,
-        "payload": { "to": target(6), "value": "7", "gas": 30_000 },
-    })
-}
 
 fn problem(code: &str, status: u16) -> Value {
     json!({
@@ -28,10 +19,6 @@ fn problem(code: &str, status: u16) -> Value {
         "traceId": "stub",
         "retryable": true,
     })
-}
-
-fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
-    answer.headers.get(name).map(|value| value.to_str().unwrap())
 }
 
 /// The transactions of an account, as any node reads them.
@@ -47,8 +34,8 @@ async fn create_that_a_peer_has_read_without_answering_is_not_done_here() {
         let seat = room.seat("here").await;
         let (peer, of) = StubPeer::preferred_to(&seat, &room, reply.clone()).await;
         let answer = seat.post("/api/v1/tx", &unnamed(of)).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (503, "unavailable"));
-        assert!(header(&answer, "retry-after").is_some(), "{answer:?}");
+        answer.refused(503, "unavailable");
+        assert!(answer.header("retry-after").is_some(), "{answer:?}");
         assert_eq!(peer.heard().await.len(), 1, "{reply:?}: asked once");
         assert_eq!(stored(&seat, of).await, 0, "{reply:?}: the peer may have done it");
         assert_eq!(room.owner(of).await, None, "{reply:?}: nobody reached for it here");
@@ -92,7 +79,7 @@ async fn create_that_a_draining_peer_refuses_is_done_here_once() {
     let (peer, of) = StubPeer::preferred_to(&seat, &room, refusal).await;
     let answer = seat.post("/api/v1/tx", &unnamed(of)).await;
     assert_eq!(answer.status.as_u16(), 202, "{answer:?}");
-    assert_eq!(header(&answer, "tollgate-owner"), Some(seat.url()));
+    assert_eq!(answer.header("tollgate-owner"), Some(seat.url()));
     assert_eq!((peer.heard().await.len(), stored(&seat, of).await), (1, 1));
 }
 
@@ -117,10 +104,10 @@ async fn retry_after_of_a_peers_refusal_reaches_the_caller() {
     let refusal = Reply::Answer(429, "retry-after: 17\r\n", problem("busy", 429));
     let (peer, of) = StubPeer::preferred_to(&seat, &room, refusal).await;
     let answer = seat.post("/api/v1/tx", &unnamed(of)).await;
-    assert_eq!((answer.status.as_u16(), answer.code().as_str()), (429, "busy"));
-    assert_eq!(header(&answer, "retry-after"), Some("17"), "word for word");
-    assert_eq!(header(&answer, "tollgate-forwarded"), Some("1"));
-    assert_eq!(header(&answer, "tollgate-owner"), Some(peer.url()));
+    answer.refused(429, "busy");
+    assert_eq!(answer.header("retry-after"), Some("17"), "word for word");
+    assert_eq!(answer.header("tollgate-forwarded"), Some("1"));
+    assert_eq!(answer.header("tollgate-owner"), Some(peer.url()));
     assert_eq!((peer.heard().await.len(), stored(&seat, of).await), (1, 0));
 }
 
@@ -135,15 +122,15 @@ async fn account_that_only_another_node_serves_is_asked_for_there_and_never_call
     let of = |n: usize| Submitter::new(keyless.engine.chain_id(), dev_accounts()[n].address);
     let taken = keyless.post("/api/v1/tx", &unnamed(of(0))).await;
     assert_eq!(taken.status.as_u16(), 202, "{taken:?}");
-    assert_eq!(header(&taken, "tollgate-owner"), Some(serving.url()));
+    assert_eq!(taken.header("tollgate-owner"), Some(serving.url()));
     let simulated = keyless.post("/api/v1/tx?simulate=true", &unnamed(of(2))).await;
     assert_eq!(simulated.status.as_u16(), 200, "any node can try it: {simulated:?}");
     serving.cut_off().await;
     // Owned by the node that is not reached, and owned by nobody.
     for n in [0, 2] {
         let answer = unconnected.post("/api/v1/tx", &unnamed(of(n))).await;
-        assert_eq!((answer.status.as_u16(), answer.code().as_str()), (409, "not_owner"), "{n}");
-        assert_eq!(header(&answer, "retry-after"), Some("1"));
+        answer.refused(409, "not_owner");
+        assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], serving.url());
         let batch = json!({ "items": [unnamed(of(n))] });
         let said = unconnected.post("/api/v1/tx/batch", &batch).await.json();

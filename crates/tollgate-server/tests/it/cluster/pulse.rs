@@ -1,4 +1,4 @@
-//! How slow this machine is while a test measures something else.
+//! Measures how slow this machine is while a test measures something else.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -39,7 +39,7 @@ impl Pulse {
         Self { slowest, task }
     }
 
-    /// What ten steps took at most, since the start: how much longer anything may take here than it
+    /// Ten times the slowest step since the start: how much longer anything may take here than it
     /// takes on a machine without other work.
     pub(super) fn allowance(&self) -> Duration {
         *self.slowest.lock().unwrap() * STEPS

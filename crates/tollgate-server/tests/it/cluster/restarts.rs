@@ -8,7 +8,7 @@ use super::callers::Callers;
 use super::pulse::Pulse;
 use super::stage::{BLOCK_INTERVAL, SENDERS, Stage, ask, create};
 
-/// How long a submitter may be without an accepted create.
+/// The longest time of a submitter without an accepted create.
 const IDLE_MAX: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
@@ -22,7 +22,7 @@ use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::wait;
 use uuid::Uuid;
 
-use crate::dev_site::node_with;
+use crate::dev_site::{node_with, target};
 use crate::site::{Answer, Door};
 
 /// Dev accounts whose keys all nodes have.
@@ -97,13 +97,7 @@ impl Room {
         let heard = Arc::new(Mutex::new(Vec::new()));
         let noted: Router = routes.clone().layer(from_fn_with_state(heard.clone(), note));
         let serving = tokio::spawn(async move { axum::serve(listener, noted).await.unwrap() });
-        let (store, alive) = (self.store.clone(), entry.clone());
-        let heart = tokio::spawn(async move {
-            loop {
-                store.heartbeat(&alive).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(500)).await;
-            }
-        });
+        let heart = beat(self.store.clone(), entry.clone());
         Seat { door: Door(routes), engine, entry, heard, serving, heart }
     }
 
@@ -140,7 +134,7 @@ impl Seat {
         self.entry.advertise_url.as_str()
     }
 
-    /// What came through its socket since it was last asked.
+    /// The requests that came through its socket since the last call.
     pub(super) async fn heard(&self) -> Vec<Heard> {
         std::mem::take(&mut *self.heard.lock().await)
     }
@@ -171,6 +165,28 @@ impl Seat {
         let _ = (&mut self.heart).await;
         room.store.leave(&self.entry.node).await.unwrap();
     }
+}
+
+/// A create without a request id.
+pub(super) fn unnamed(of: Submitter) -> Value {
+    let payload = json!({ "to": target(6), "value": "7", "gas": 30_000 });
+    json!({ "submitter": of.address, "payload": payload })
+}
+
+pub(super) fn create(of: Submitter, request_id: &str) -> Value {
+    let mut create = unnamed(of);
+    create["requestId"] = json!(request_id);
+    create
+}
+
+/// Writes the heartbeat of a node until it is aborted.
+pub(super) fn beat(store: Arc<dyn Store>, entry: LiveNode) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            store.heartbeat(&entry).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    })
 }
 
 /// Waits until these know of each other.

@@ -20,17 +20,16 @@ use crate::program::{Program, command, free_port};
 /// Dev accounts that send; the last one is paid.
 pub(crate) const SENDERS: std::ops::Range<usize> = 0..6;
 const PAID: usize = 9;
-/// How often blocks come.
 pub(crate) const BLOCK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     pub(crate) server: PgServer,
-    /// How nodes reach their database.
+    /// The nodes' way to their database.
     pub(crate) database_url: String,
     pub(crate) chain: RunningDevChain,
     lease: (&'static str, &'static str),
-    /// How long a node that stops still passes requests on.
+    /// The time for which a node that stops still forwards requests.
     pub(crate) drain_wait: &'static str,
     /// Further settings of its nodes, as variables.
     pub(crate) settings: Vec<(&'static str, &'static str)>,
@@ -144,7 +143,7 @@ impl Node {
     }
 }
 
-/// Whether a node says that it takes requests; one that says nothing does not.
+/// Returns true if a node says that it takes requests; one that does not answer does not.
 pub(crate) async fn is_ready(port: u16) -> bool {
     let asked = ask(port, "GET", "/readyz", "");
     let said = tokio::time::timeout(Duration::from_millis(500), asked).await;

@@ -1,24 +1,23 @@
 //! A node on the list that answers as a test tells it, over a real socket.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
-use tollgate_model::port::{LiveNode, Store};
+use tollgate_model::port::LiveNode;
 use tollgate_model::{NodeId, Submitter, Text};
 use tollgate_testkit::wait;
 use uuid::Uuid;
 
-use super::seats::{Room, Seat};
+use super::seats::{Room, Seat, beat};
 
-/// How often another port is tried: each is preferred for one of five accounts in 31 of 32 cases.
+/// Ports that are tried: each is preferred for one of five accounts in 31 of 32 cases.
 const PORTS_MAX: u32 = 32;
 
-/// What becomes of a request once it was read to its end.
+/// The reply to a request that was read to its end.
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     /// The connection is closed without a word.
@@ -29,7 +28,6 @@ pub(super) enum Reply {
     Answer(u16, &'static str, Value),
 }
 
-/// See the module.
 pub(super) struct StubPeer {
     entry: LiveNode,
     heard: Arc<Mutex<Vec<String>>>,
@@ -54,7 +52,7 @@ impl StubPeer {
             let heard = Arc::new(Mutex::new(Vec::new()));
             let tasks = [
                 tokio::spawn(serve(listener, reply, heard.clone())),
-                tokio::spawn(beat(room.store.clone(), entry.clone())),
+                beat(room.store.clone(), entry.clone()),
             ];
             wait::until("the node to know the stub", || async {
                 seat.engine.is_live(&entry.node).then_some(())
@@ -80,13 +78,6 @@ impl Drop for StubPeer {
         for task in &self.tasks {
             task.abort();
         }
-    }
-}
-
-async fn beat(store: Arc<dyn Store>, entry: LiveNode) {
-    loop {
-        store.heartbeat(&entry).await.unwrap();
-        tokio::time::sleep(Duration::from_millis(500)).await;
     }
 }
 

@@ -10,16 +10,16 @@ use tollgate_testkit::{rpc, wait};
 
 use super::stage::{ChainKind, Stage, StoreKind};
 
-/// What is cancelled, by value.
+/// The value of the transaction that is cancelled.
 const CANCELLED: u64 = 2;
-/// What is sped up.
+/// The value of the transaction that is sped up.
 const SPED_UP: u64 = 4;
 /// Transactions in each run.
 const COUNT: u64 = 5;
 /// Fewer where one comes after the other.
 const STRICT_COUNT: u64 = 3;
 
-/// What the node dies of.
+/// The action during which the node is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Deed {
     Cancel,

@@ -16,7 +16,6 @@ use tollgate_testkit::anvil::Anvil;
 use tollgate_testkit::cluster::write_keys;
 use tollgate_testkit::{PgServer, outcome, rpc, wait};
 
-/// Where the transactions go.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChainKind {
     Devchain,
@@ -28,33 +27,28 @@ enum ChainServer {
     Anvil(Anvil),
 }
 
-/// Kept for the length of a test.
-enum Kept {
-    Server(#[expect(dead_code, reason = "stops when it is dropped")] PgServer),
-    Folder,
-}
-
 pub(super) struct Stage {
     folder: tempfile::TempDir,
     database_url: String,
     chain: ChainServer,
     listen: String,
     mode: String,
-    _kept: Kept,
+    /// Stops when it is dropped.
+    _server: Option<PgServer>,
 }
 
 impl Stage {
     pub(super) async fn set(store: StoreKind, chain: ChainKind, mode: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let (database_url, kept) = match store {
+        let (database_url, server) = match store {
             StoreKind::Postgres => {
                 let server = PgServer::start().await;
                 let database = server.fresh_database().await;
-                (server.url(&database), Kept::Server(server))
+                (server.url(&database), Some(server))
             }
             StoreKind::Sqlite => {
                 let file = folder.path().join("tollgate.db");
-                (format!("sqlite:{}", file.display()), Kept::Folder)
+                (format!("sqlite:{}", file.display()), None)
             }
         };
         let chain = match chain {
@@ -72,7 +66,7 @@ impl Stage {
         write_keys(&folder.path().join("keys"), [0]);
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let listen = port.local_addr().unwrap().to_string();
-        Self { folder, database_url, chain, listen, mode: mode.to_owned(), _kept: kept }
+        Self { folder, database_url, chain, listen, mode: mode.to_owned(), _server: server }
     }
 
     fn rpc_url(&self) -> String {
@@ -129,13 +123,13 @@ impl Stage {
         command
     }
 
-    /// Whether blocks come by themselves; the dev chain only.
+    /// Starts or stops the dev chain's blocks.
     pub(super) async fn mine(&self, by_itself: bool) {
         let method = if by_itself { "devchain_resumeMining" } else { "devchain_pauseMining" };
         rpc::call(&self.rpc_url(), method, json!([])).await;
     }
 
-    /// Whether a pool has it, and no block.
+    /// A pool has it, and no block.
     pub(super) async fn is_pooled(&self, hash: &str) -> bool {
         let found = rpc::call(&self.rpc_url(), "eth_getTransactionByHash", json!([hash])).await;
         found.is_object() && found["blockNumber"].is_null()
@@ -145,7 +139,7 @@ impl Stage {
         format!("http://{}/api/v1/{path}", self.listen)
     }
 
-    /// What a node shows, when one is there.
+    /// Reads a path, as soon as a node answers.
     pub(super) async fn get(&self, path: &str) -> Value {
         wait::until(path, || async {
             let (status, body) = rpc::request("GET", &self.url(path), "").await.ok()?;
@@ -191,7 +185,7 @@ impl Stage {
         .await
     }
 
-    /// What the chain's own blocks hold; the nonces must have no gap.
+    /// The transactions in the chain's own blocks; the nonces must have no gap.
     pub(super) async fn mined(&self) -> Vec<Value> {
         outcome::mined(&self.rpc_url()).await
     }

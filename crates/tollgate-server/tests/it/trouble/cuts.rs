@@ -5,12 +5,12 @@ use tollgate_testkit::wait;
 
 use super::duo::{Duo, assert_prompt, stage, tell};
 
-/// How often the proxy is cut at each place.
+/// Cuts at each place.
 const ROUNDS: usize = 3;
 /// Connections that are cut in a round.
 const CUTS: usize = 2;
 
-/// What a batch with creates says, and what one with changes of them does.
+/// Statements of a batch with creates, and of one with changes.
 const CREATES: &str = "insert into managed_tx";
 const CHANGES: &str = "update managed_tx";
 const FEED: &str = "insert into tx_completion";

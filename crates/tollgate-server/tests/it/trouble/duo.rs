@@ -14,7 +14,7 @@ use crate::cluster::stage::{Node, Stage, ask, create};
 /// The longest that an answer may take during trouble, on a machine that is busy.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(15);
 
-/// How many creates are asked for again in the end.
+/// Creates that are repeated in the end.
 const ASKED_AGAIN: usize = 60;
 
 /// Callers' values are their account's number and their own.

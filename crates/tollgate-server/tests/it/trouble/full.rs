@@ -12,7 +12,7 @@ use tollgate_testkit::wait;
 use super::duo::{Duo, assert_prompt, stage, tell, timed};
 use crate::cluster::stage::SENDERS;
 
-/// How long it lasts: longer than a lease.
+/// The length of the outage: longer than a lease.
 const HELD: Duration = Duration::from_secs(5);
 /// The pause between two looks, and between two tries at a connection.
 const LOOK_EVERY: Duration = Duration::from_millis(200);

@@ -10,11 +10,11 @@ use tollgate_testkit::wait;
 use super::duo::{ANSWER_MAX, Duo, assert_prompt, stage, tell, timed_all};
 use crate::cluster::callers::Answers;
 
-/// How long the server is away.
+/// The time without a server.
 const OUTAGE: Duration = Duration::from_secs(30);
-/// How long nothing passes on the way to it: longer than a lease, and than any answer takes.
+/// The time without traffic to the server: longer than a lease, and than any answer takes.
 const DARKNESS: Duration = Duration::from_secs(10);
-/// What was asked before, and what a node believes, is over by then.
+/// Earlier requests are answered, and known owners forgotten, by then.
 const SETTLED: Duration = Duration::from_secs(2);
 /// The pause between two looks at a node.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

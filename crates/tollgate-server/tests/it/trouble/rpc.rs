@@ -19,7 +19,7 @@ fn fail(stage: &Stage, method: &str, fault: Value) {
     stage.chain.view().call("devchain_fail", &rule).unwrap();
 }
 
-/// What is in trouble with the chain, and how to end it.
+/// Kinds of trouble with the chain.
 const KINDS: [&str; 6] = ["refuses", "hangs", "500", "429", "garbage", "error"];
 
 fn begin(stage: &Stage, kind: &str) {
@@ -102,7 +102,7 @@ async fn mined_again(duo: &Duo) -> Duration {
     begun.elapsed()
 }
 
-/// What a node asks of a chain, but for which chain it is and what its newest block is: without that
+/// The calls of a node to a chain, without those for the chain id and the newest block: without them
 /// it does not start.
 const ASKED: [&str; 9] = [
     "eth_getTransactionCount",

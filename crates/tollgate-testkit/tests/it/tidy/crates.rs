@@ -16,13 +16,13 @@ const DIRECTIONS: [(&str, &str); 18] = [
     ("signer", "model"),
     ("evm", "http model"),
     ("hook", "api http model"),
-    ("client", "http model signer"),
-    ("load", "client evm http model"),
+    ("client", "api http model signer"),
+    ("load", "api client evm http model"),
     ("server", "api client devchain engine evm hook http load model postgres signer sqlite"),
     ("testkit", "devchain engine evm model postgres signer sqlite"),
-    ("sim", "devchain engine evm model sqlite"),
+    ("sim", "devchain engine evm model signer sqlite testkit"),
     ("chaos", "devchain testkit"),
-    ("bench", "model postgres sqlite testkit"),
+    ("bench", "model testkit"),
 ];
 
 /// `(crate, packages of others that it must not depend on)`. A `*` stands for any rest.

@@ -1,0 +1,159 @@
+//! Warns about endpoints that contradict the others.
+//!
+//! Owns since when which endpoint differs about what. Most short differences are lag or readings during a
+//! change of head, so the caller says how long one must last. The warning names the endpoint, its claim,
+//! the claims of all endpoints and the value that is used.
+
+use std::collections::HashMap;
+use std::fmt::Display;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// How long an endpoint must differ before a warning says so, where it may only lag.
+pub(super) const LASTING: Duration = Duration::from_secs(30);
+/// How soon the warning about the same endpoint and subject is repeated.
+const WARNING_INTERVAL: Duration = Duration::from_secs(600);
+/// A difference that was not noted for so long is a new one.
+const NOTES_APART_MAX: Duration = Duration::from_secs(120);
+/// Differences that are remembered (I13); then all are forgotten.
+const REMEMBERED_MAX: usize = 4_096;
+
+/// An endpoint's claim.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Claim {
+    endpoint: String,
+    claimed: String,
+}
+
+impl Claim {
+    pub(super) fn new(endpoint: &str, claimed: impl Display) -> Self {
+        Self { endpoint: endpoint.to_owned(), claimed: claimed.to_string() }
+    }
+}
+
+/// The subject of claims.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Subject<'a> {
+    /// The kind of value.
+    pub(super) what: &'static str,
+    /// Whose value it is, for example an account; empty for the chain.
+    pub(super) of: &'a str,
+}
+
+/// A difference that goes on.
+#[derive(Clone, Copy, Debug)]
+struct Difference {
+    since: Instant,
+    noted_at: Instant,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// By endpoint, subject and what the claim is about.
+    differences: HashMap<(String, &'static str, String), Difference>,
+    /// By endpoint and subject.
+    warned_at: HashMap<(String, &'static str), Instant>,
+}
+
+/// The contradictions between a chain's endpoints.
+#[derive(Debug, Default)]
+pub(super) struct Disagreements {
+    state: Mutex<State>,
+}
+
+impl Disagreements {
+    /// Compares the endpoints' claims with the value that is used, and warns about those that have
+    /// differed for this time; at most once in [`WARNING_INTERVAL`] for an endpoint and a subject.
+    pub(super) fn note(
+        &self,
+        subject: Subject<'_>,
+        used: impl Display,
+        claims: &[Claim],
+        lasting: Duration,
+    ) {
+        let used = used.to_string();
+        for Claim { endpoint, claimed } in self.due(subject, &used, claims, lasting, Instant::now())
+        {
+            let Subject { what, of } = subject;
+            let all: Vec<_> =
+                claims.iter().map(|one| format!("{}: {}", one.endpoint, one.claimed)).collect();
+            let all = all.join("; ");
+            tracing::warn!(
+                endpoint,
+                what,
+                of,
+                claimed,
+                used,
+                all,
+                "claim of an endpoint not used: the others do not confirm it"
+            );
+        }
+    }
+
+    /// The claims to warn about now.
+    fn due<'a>(
+        &self,
+        Subject { what, of }: Subject<'_>,
+        used: &str,
+        claims: &'a [Claim],
+        lasting: Duration,
+        now: Instant,
+    ) -> Vec<&'a Claim> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let State { differences, warned_at } = &mut *state;
+        if differences.len() + warned_at.len() >= REMEMBERED_MAX {
+            differences.clear();
+            warned_at.clear();
+        }
+        let mut due = Vec::new();
+        for claim in claims {
+            let key = (claim.endpoint.clone(), what, of.to_owned());
+            if claim.claimed == used {
+                differences.remove(&key);
+                continue;
+            }
+            let new = Difference { since: now, noted_at: now };
+            let difference = differences.entry(key).or_insert(new);
+            if now.saturating_duration_since(difference.noted_at) > NOTES_APART_MAX {
+                *difference = new;
+            }
+            difference.noted_at = now;
+            let lasts = now.saturating_duration_since(difference.since) >= lasting;
+            let is_recent = |at: &Instant| now.saturating_duration_since(*at) < WARNING_INTERVAL;
+            let key = (claim.endpoint.clone(), what);
+            if lasts && !warned_at.get(&key).is_some_and(is_recent) {
+                warned_at.insert(key, now);
+                due.push(claim);
+            }
+        }
+        due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoint_that_differs_for_long_is_named_once_in_a_while() {
+        let (all, start) = (Disagreements::default(), Instant::now());
+        let note = |claimed: u64, seconds: u64| {
+            let claims = [Claim::new("liar", claimed), Claim::new("honest", 10)];
+            let (subject, now) =
+                (Subject { what: "count", of: "0x1" }, start + Duration::from_secs(seconds));
+            let due = all.due(subject, "10", &claims, LASTING, now);
+            due.into_iter().map(|claim| claim.endpoint.clone()).collect::<Vec<_>>()
+        };
+        let none: [&str; 0] = [];
+        assert_eq!(note(5, 0), none);
+        assert_eq!(note(10, 20), none, "it agrees: that was lag");
+        assert_eq!(note(5, 40), none);
+        assert_eq!(note(6, 69), none);
+        assert_eq!(note(5, 70), ["liar"]);
+        assert_eq!(note(5, 80), none, "not at each reading");
+        assert_eq!(note(5, 700), none, "too far apart to be the same difference");
+        assert_eq!(note(5, 730), ["liar"], "it lasts");
+    }
+}
