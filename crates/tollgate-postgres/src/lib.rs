@@ -22,6 +22,7 @@ pub mod queries;
 mod reservation;
 mod row;
 mod selftest;
+mod tls;
 mod tx;
 
 use std::sync::Arc;

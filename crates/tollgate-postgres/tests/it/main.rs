@@ -5,6 +5,7 @@
 
 mod plans;
 mod schema;
+mod tls;
 
 use tokio_postgres::{Client, NoTls};
 use tollgate_postgres::{PgOptions, migrate};
