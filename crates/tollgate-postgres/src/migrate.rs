@@ -9,6 +9,7 @@ use tracing::info;
 use crate::db::config;
 use crate::error::SqlError;
 use crate::options::PgOptions;
+use crate::selftest::sessions_are_kept;
 
 mod embedded {
     refinery::embed_migrations!("migrations");
@@ -42,6 +43,7 @@ pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
     let (config, tls) = config(options)?;
     // A host that drops packets, or accepts and does not answer, must not block a start (I13).
     let limit = options.pool_timeout * HANDSHAKE_FACTOR;
+    within(limit, "the connection", sessions_are_kept(&config, &tls)).await??;
     let connected = within(limit, "the connection", config.connect(tls)).await?;
     let (mut client, connection) = connected.map_err(SqlError::from)?;
     let driver = tokio::spawn(connection);

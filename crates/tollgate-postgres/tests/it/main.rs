@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod plans;
+mod pooler;
 mod schema;
 mod tls;
 
