@@ -7,6 +7,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
+use tollgate_api::header::CHAIN_ID;
 use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, client_config_trusting};
 
 use crate::client::ClientError;
@@ -71,6 +72,12 @@ impl Node {
             value.map_err(|_| ClientError::InvalidConfig("the API key is not text".to_owned()))?;
         value.set_sensitive(true);
         Ok(self.with_header(AUTHORIZATION.as_str(), value))
+    }
+
+    /// Says in every request which chain it is for.
+    #[must_use]
+    pub fn with_chain(self, chain_id: u64) -> Self {
+        self.with_header(CHAIN_ID, HeaderValue::from(chain_id))
     }
 
     pub(crate) fn with_header(mut self, name: &'static str, value: HeaderValue) -> Self {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
 use tokio::time::timeout;
-use tokio_postgres::{Config, NoTls};
+use tokio_postgres::Config;
+use tokio_postgres_rustls::MakeRustlsConnect;
 use tollgate_model::port::{Cause, StoreError};
 use tollgate_model::sql::{Overrides, Query};
 
@@ -17,6 +18,7 @@ use crate::error::{commit_failed, no_connection};
 use crate::options::{PgOptions, SessionLimits};
 use crate::queries;
 use crate::row::Row;
+use crate::tls::TlsParameters;
 
 /// The time that an answer may take beyond the longest statement: the network's share.
 const ANSWER_GRACE: Duration = Duration::from_secs(2);
@@ -41,11 +43,14 @@ pub(crate) struct Pools {
 
 impl Pools {
     pub(crate) fn open(options: &PgOptions) -> Result<Self, StoreError> {
-        let config = config(options)?;
+        let (config, tls) = config(options)?;
         let pool = |size: usize| {
             let recycling_method = RecyclingMethod::Fast;
-            let manager =
-                Manager::from_config(config.clone(), NoTls, ManagerConfig { recycling_method });
+            let manager = Manager::from_config(
+                config.clone(),
+                tls.clone(),
+                ManagerConfig { recycling_method },
+            );
             Pool::builder(manager)
                 .max_size(size.max(1))
                 .runtime(Runtime::Tokio1)
@@ -110,12 +115,14 @@ impl Pools {
 /// The settings of connections. The system's defaults notice a server that vanished (a dead host, a firewall that
 /// dropped the connection) after a quarter of an hour where something was sent, and after two hours where
 /// nothing was; these settings notice it in seconds. Settings in the URL win.
-pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
+pub(crate) fn config(options: &PgOptions) -> Result<(Config, MakeRustlsConnect), StoreError> {
+    let (url, tls) = TlsParameters::split(&options.url);
+    let (ssl_mode, connector) = tls.connector()?;
     // The parser's error does not repeat the URL, which may hold a password.
-    let parsed = options.url.parse::<Config>();
+    let parsed = url.parse::<Config>();
     let mut config = parsed
         .map_err(|error| StoreError::Unsafe(Cause::new(format!("database URL: {error}"), error)))?;
-    config.application_name("tollgate").connect_timeout(options.pool_timeout);
+    config.application_name("tollgate").connect_timeout(options.pool_timeout).ssl_mode(ssl_mode);
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(UNACKNOWLEDGED_MAX);
     }
@@ -128,7 +135,7 @@ pub(crate) fn config(options: &PgOptions) -> Result<Config, StoreError> {
     if config.get_keepalives_retries().is_none() {
         config.keepalives_retries(KEEPALIVE_RETRIES);
     }
-    Ok(config)
+    Ok((config, connector))
 }
 
 /// Planner settings of every session.
@@ -280,7 +287,7 @@ mod tests {
     #[test]
     fn a_dead_host_is_noticed_within_seconds_unless_the_url_says_otherwise() {
         let noticed = |url: &str| {
-            let config = config(&PgOptions::new(url)).unwrap();
+            let (config, _) = config(&PgOptions::new(url)).unwrap();
             let (idle, interval) = (config.get_keepalives_idle(), config.get_keepalives_interval());
             let asked = interval.unwrap() * config.get_keepalives_retries().unwrap();
             (idle + asked, *config.get_tcp_user_timeout().unwrap())

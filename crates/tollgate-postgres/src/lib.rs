@@ -22,6 +22,7 @@ pub mod queries;
 mod reservation;
 mod row;
 mod selftest;
+mod tls;
 mod tx;
 
 use std::sync::Arc;
@@ -53,7 +54,7 @@ impl PgStore {
     /// The schema must exist: [`migrate`] creates it.
     pub async fn open(options: PgOptions) -> Result<Self, StoreError> {
         let pools = Pools::open(&options)?;
-        selftest::run(&pools).await?;
+        selftest::fence_holds(&pools).await?;
         Ok(Self { pools, checkpoints: options.checkpoints })
     }
 }

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tokio_postgres::NoTls;
 use tollgate_model::port::{Cause, StoreError};
 use tracing::info;
 
 use crate::db::config;
 use crate::error::SqlError;
 use crate::options::PgOptions;
+use crate::selftest::sessions_are_kept;
 
 mod embedded {
     refinery::embed_migrations!("migrations");
@@ -40,10 +40,11 @@ async fn within<T>(
 /// A database that is *newer* than this program is left alone: old and new nodes run side by side
 /// while an upgrade rolls through. One whose history differs is refused.
 pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
-    let config = config(options)?;
+    let (config, tls) = config(options)?;
     // A host that drops packets, or accepts and does not answer, must not block a start (I13).
     let limit = options.pool_timeout * HANDSHAKE_FACTOR;
-    let connected = within(limit, "the connection", config.connect(NoTls)).await?;
+    within(limit, "the connection", sessions_are_kept(&config, &tls)).await??;
+    let connected = within(limit, "the connection", config.connect(tls)).await?;
     let (mut client, connection) = connected.map_err(SqlError::from)?;
     let driver = tokio::spawn(connection);
     let locked = client.execute("select pg_advisory_lock($1)", &[&LOCK_KEY]);

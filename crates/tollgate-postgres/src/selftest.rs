@@ -1,16 +1,70 @@
-//! Proves at every start, on the real table, that the fence would hold.
+//! Proves at every start that sessions belong to this node and, on the real table, that the fence would
+//! hold.
 
+use tokio_postgres::{Client, Config, SimpleQueryMessage};
+use tokio_postgres_rustls::MakeRustlsConnect;
 use tollgate_model::port::StoreError;
 use uuid::Uuid;
 
 use crate::db::{Pools, Tx};
+use crate::error::SqlError;
+
+/// How often two connections are compared. A pooler with other clients may give both of them their
+/// last session by chance.
+const COMPARISONS: usize = 5;
+
+/// Refuses a pooler that gives every transaction another session, such as PgBouncer with
+/// `pool_mode = transaction`. Behind one, a node would lose what it sets for its sessions: the limits
+/// that end an abandoned transaction, the pinned `synchronous_commit`, the migration lock.
+///
+/// Two connections set a variable and read it back. With a session each they read what they set. Uses
+/// no prepared statements, which fail behind such a pooler with an error that names no cause.
+pub(crate) async fn sessions_are_kept(
+    config: &Config,
+    tls: &MakeRustlsConnect,
+) -> Result<(), StoreError> {
+    let first = connect(config, tls).await?;
+    let second = connect(config, tls).await?;
+    for _ in 0..COMPARISONS {
+        set_marker(&first, "first").await?;
+        set_marker(&second, "second").await?;
+        if marker(&first).await? != "first" || marker(&second).await? != "second" {
+            return Err(StoreError::Unsafe(
+                "the connections share sessions: a pooler between this node and the database runs \
+                 in transaction or statement mode. Use its session mode (PgBouncer: pool_mode = \
+                 session), or connect to the database itself"
+                    .into(),
+            ));
+        }
+    }
+    Ok(())
+}
+
+async fn connect(config: &Config, tls: &MakeRustlsConnect) -> Result<Client, SqlError> {
+    let (client, connection) = config.connect(tls.clone()).await?;
+    tokio::spawn(connection);
+    Ok(client)
+}
+
+async fn set_marker(client: &Client, name: &str) -> Result<(), SqlError> {
+    Ok(client.batch_execute(&format!("set tollgate.session = '{name}'")).await?)
+}
+
+async fn marker(client: &Client) -> Result<String, SqlError> {
+    let messages = client.simple_query("select current_setting('tollgate.session', true)").await?;
+    let row = messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    Ok(row.unwrap_or_default().to_owned())
+}
 
 /// Chain 0 does not exist, so the probe's row can't meet a real lease.
 const PROBE_CHAIN: i64 = 0;
 
 /// While one session holds a lease `FOR KEY SHARE`, a change of its token must wait and a renewal
 /// must not. If either is otherwise, this database can't keep I2 (or I14), and nothing may start.
-pub(crate) async fn run(pools: &Pools) -> Result<(), StoreError> {
+pub(crate) async fn fence_holds(pools: &Pools) -> Result<(), StoreError> {
     let mut probe = [0u8; 20];
     probe[..16].copy_from_slice(Uuid::new_v4().as_bytes());
     let probe: &[u8] = &probe;

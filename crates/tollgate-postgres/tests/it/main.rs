@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
 mod plans;
+mod pooler;
 mod schema;
+mod tls;
 
 use tollgate_testkit::PgFixture;
 use tollgate_testkit::postgres::{Client, connect};

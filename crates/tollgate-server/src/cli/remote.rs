@@ -44,6 +44,9 @@ pub(super) struct RemoteArgs {
         value_parser = node_url
     )]
     url: String,
+    /// Id of the chain that the command is about. Needed if the node serves several.
+    #[arg(long, global = true, env = "TOLLGATE_CHAIN_ID", value_name = "ID")]
+    chain_id: Option<u64>,
     /// API key, sent as a bearer token.
     #[arg(long, global = true, env = "TOLLGATE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
@@ -198,10 +201,13 @@ pub(super) fn run<F>(args: RemoteArgs, command: F) -> Result<ExitCode, Failure>
 where
     F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
 {
-    let RemoteArgs { url, api_key, ca_file, json } = args;
+    let RemoteArgs { url, chain_id, api_key, ca_file, json } = args;
     let mut node = Node::new(&url, connect(&LIMITS, ca_file.as_deref())?)?;
     if let Some(key) = api_key {
         node = node.with_api_key(&key)?;
+    }
+    if let Some(chain_id) = chain_id {
+        node = node.with_chain(chain_id);
     }
     // Without user, password and path, which may be secrets.
     let url = masked(&url_place(&url, &["http", "https"])?);

@@ -16,6 +16,7 @@ const OTHERS: [&str; 5] = [
     "TOLLGATE_ALLOW_TEST_FEATURES",
     "TOLLGATE_API_KEY",
     "TOLLGATE_CA_FILE",
+    "TOLLGATE_CHAIN_ID",
     "TOLLGATE_URL",
 ];
 
