@@ -11,7 +11,7 @@ use super::value::{Problem, Source, SourcedValue};
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
 /// Variables that are no settings.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
     CONFIG,
     "TOLLGATE_ALLOW_TEST_FEATURES",
     "TOLLGATE_API_KEY",
