@@ -18,14 +18,13 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, HistoryEntry, NoCheckpoints,
-    Page, Store, SubmitterRecord, SubmitterSetup, TxRecord,
+    Store, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use tollgate_model::{Address, B256, ChainId, Nonce, Seq, Submitter, TxId};
 use tollgate_signer::{Key, LocalSigner};
 
 use crate::builders::{full_page, node_id};
 use crate::clock::TestClock;
-use crate::node::all_pages;
 use crate::store_fixture::{NodeOptions, StoreFixture};
 use crate::{PausePoints, wait};
 
@@ -197,9 +196,13 @@ impl<C> Cluster<C> {
     }
 
     pub async fn feed(&self) -> Vec<Completion> {
-        all_pages(Page::MAX, async |last: Option<&Completion>, _| {
-            Ok(self.feed_after(last.map_or(Seq::MIN, |entry| entry.seq)).await)
-        })
-        .await
+        let mut feed: Vec<Completion> = Vec::new();
+        loop {
+            let page = self.feed_after(feed.last().map_or(Seq::MIN, |entry| entry.seq)).await;
+            if page.is_empty() {
+                return feed;
+            }
+            feed.extend(page);
+        }
     }
 }

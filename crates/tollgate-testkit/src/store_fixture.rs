@@ -84,10 +84,8 @@ pub trait StoreFixture: Send + Sync {
     /// Takes `by` off a time, as an SQL expression.
     fn earlier(&self, time: &str, by: Duration) -> String;
 
-    /// Bytes, as an SQL expression.
     fn blob(&self, bytes: &[u8]) -> String;
 
-    /// A transaction's id, as an SQL expression.
     fn id(&self, tx_id: TxId) -> String;
 
     /// The program that opens this database in a process of its own; see [`crate::child_process`].
@@ -103,7 +101,6 @@ pub trait OpenTransaction: Send {
 }
 
 impl dyn StoreFixture + '_ {
-    /// A further node: a start of its own, with its own connections and pause points.
     pub async fn node(&self, name: &str) -> TestNode {
         TestNode::open(self, name, NodeOptions::PATIENT).await
     }
