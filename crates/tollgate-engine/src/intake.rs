@@ -307,6 +307,7 @@ pub enum PreparedCreate {
     New(Box<NewCreate>),
 }
 
+/// A new create for the submitter's worker.
 #[derive(Debug)]
 pub struct NewCreate {
     submitter: Submitter,

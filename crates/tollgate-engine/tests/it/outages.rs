@@ -11,9 +11,9 @@ use crate::support::{
 /// A transaction that was mined and settled while nobody looked.
 async fn mined_unseen(cluster: &Cluster) -> tollgate_model::TxId {
     let engine = cluster.node("a", options());
-    let tx = pending(&cluster, &engine, [10]).await[0];
+    let tx = pending(cluster, &engine, [10]).await[0];
     engine.stop().await;
-    mine_blocks(&cluster, 5);
+    mine_blocks(cluster, 5);
     tx
 }
 
@@ -150,7 +150,7 @@ async fn create_without_a_fee_quote_is_accepted_and_gets_its_slot_later() {
 #[tokio::test(flavor = "multi_thread")]
 async fn stalled_account_delays_no_other() {
     let (cluster, engine) = Cluster::with_node(options()).await;
-    let first = pending(&cluster, &engine, [10]).await;
+    pending(&cluster, &engine, [10]).await;
     cluster.chain.stall(account(1).address, true);
     // Its sends hang, and it still takes work.
     let stalled = transfers(&engine, [11, 12, 13]).await;

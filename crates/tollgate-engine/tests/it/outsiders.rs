@@ -169,9 +169,9 @@ async fn executed_and_pruned(
     prune: impl FnOnce(&FakeChain),
 ) -> (Engine, Vec<TxId>) {
     let engine = cluster.node("a", short_of_patience());
-    let ids = pending(&cluster, &engine, 10..15).await;
+    let ids = pending(cluster, &engine, 10..15).await;
     engine.stop().await;
-    mine_blocks(&cluster, OUTAGE);
+    mine_blocks(cluster, OUTAGE);
     cluster.chain.lose_receipts(true);
     prune(&cluster.chain);
     (cluster.node("b", short_of_patience()), ids)

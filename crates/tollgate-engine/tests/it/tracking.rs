@@ -11,7 +11,8 @@ use tollgate_model::{Address, Failed, Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::{Query, Reorged, TxMatch};
 
 use crate::support::{
-    Cluster, PENDING, account, id, mine_blocks, options, patient, transfer, transfers, window,
+    Cluster, account, id, mine_blocks, options, patient, pending, transfer, transfers,
+    until_pending, window,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -141,7 +142,7 @@ async fn mined_below_the_view(cluster: &Cluster) -> (TxId, u64) {
     cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
     let block = cluster.record(ids[0]).await.mined.unwrap().block_number;
     engine.stop().await;
-    mine_blocks(&cluster, 5);
+    mine_blocks(cluster, 5);
     (ids[0], block)
 }
 
@@ -298,7 +299,7 @@ async fn finality_that_goes_on_raises_no_alert() {
 #[tokio::test(flavor = "multi_thread")]
 async fn receipt_above_the_view_of_a_successor_that_lags_is_neither_orphaned_nor_a_fork() {
     let (cluster, engine) = Cluster::with_node(patient()).await;
-    let ids = pending(&cluster, &engine, [10]).await;
+    pending(&cluster, &engine, [10]).await;
     mine_blocks(&cluster, 4);
     let more = pending(&cluster, &engine, [11]).await;
     cluster.chain.mine();
@@ -401,7 +402,7 @@ async fn view_catches_up_though_heads_are_announced_too_far_ahead_to_be_delivere
     // All at once: the view is behind by so many.
     cluster.chain.fail(Query::Blocks, true);
     cluster.chain.announce_ahead(100_000);
-    mine_blocks(&cluster, BLOCKS);
+    mine_blocks(&cluster, BLOCKS as usize);
     let before = cluster.chain.heads_asked();
     cluster.chain.fail(Query::Blocks, false);
     cluster
