@@ -65,7 +65,10 @@ impl PgProxy {
             Arc::new(watch::Sender::new(State { mode: Mode::Forwards, cuts: 0, black_holes: 0 }));
         let trigger = Arc::new(StatementTrigger::default());
         tokio::spawn(serve(listener, server, state.clone(), trigger.clone()));
-        Self { url: format!("{scheme}://{user}@{here}/{path}"), state, trigger }
+        // The proxy reads the statements, so they must not be encrypted.
+        let and = if path.contains('?') { '&' } else { '?' };
+        let url = format!("{scheme}://{user}@{here}/{path}{and}sslmode=disable");
+        Self { url, state, trigger }
     }
 
     /// The database's URL through this proxy.
