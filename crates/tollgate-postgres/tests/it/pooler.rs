@@ -16,7 +16,7 @@ async fn pooled(url: &str, mode: &str) -> (Program, String) {
     let folder = tempfile::tempdir().unwrap().keep();
     let file = folder.join("pgbouncer.ini");
     let settings = format!(
-        "[databases]\n{database} = host=127.0.0.1 port={port}\n\
+        "[databases]\n{database} = host=127.0.0.1 port={port} user=postgres\n\
          [pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {listen}\nunix_socket_dir =\n\
          auth_type = any\npool_mode = {mode}\nmax_client_conn = 100\n"
     );
