@@ -31,9 +31,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
-use tollgate_api::limit::BODY_BYTES_MAX;
 use tollgate_engine::Engine;
 use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
@@ -81,7 +79,6 @@ pub fn router(chains: Chains) -> Router {
     router
         .fallback(dispatch::to_its_chain)
         .method_not_allowed_fallback(middleware::no_method)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(from_fn_with_state(chains.clone(), browser::refuse_cross_site))
         .layer(from_fn(connections::refuse_beyond_health))
         .layer(from_fn(middleware::with_trace_id))

@@ -118,6 +118,10 @@ impl Chains {
         }
     }
 
+    fn is_draining(&self) -> bool {
+        self.0.draining.load(Ordering::Acquire) || self.engines().any(Engine::is_draining)
+    }
+
     /// The engines of the chains that have started.
     pub fn engines(&self) -> impl Iterator<Item = &Engine> {
         self.started().map(|started| &started.api.engine)
@@ -239,7 +243,7 @@ pub(crate) async fn list(
     responses((status = 200, description = "It can.", body = Ready), ReadyProblems)
 )]
 pub(crate) async fn ready(State(chains): State<Chains>) -> Result<axum::Json<Ready>, Problem> {
-    if chains.0.draining.load(Ordering::Acquire) {
+    if chains.is_draining() {
         let detail = "the node is shutting down and takes no new work";
         return Err(Problem::new(ErrorCode::Draining, detail));
     }

@@ -9,11 +9,12 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use tollgate_api::limit::BODY_BYTES_MAX;
 use tollgate_api::{BatchItem, ErrorCode, Number, path, quoted};
 use tollgate_model::{ChainId, U256};
 use tower::ServiceExt;
@@ -34,12 +35,27 @@ pub(crate) const ROUTED: HeaderName = HeaderName::from_static(tollgate_api::head
 
 /// Gives a request to the routes of its chain.
 pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Request) -> Response {
-    if request.headers().contains_key(FORWARDED) {
-        DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut request);
+    let is_forwarded = request.headers().contains_key(FORWARDED);
+    let body_bytes_max = if is_forwarded { FORWARDED_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+    if let Err(problem) = check_declared_length(request.headers(), body_bytes_max) {
+        return problem.into_response();
     }
+    DefaultBodyLimit::max(body_bytes_max).apply(&mut request);
     match dispatch(&chains, request).await {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
+    }
+}
+
+/// Refuses a body whose declared length is too large before any of it has arrived.
+fn check_declared_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), Problem> {
+    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
+    match declared.and_then(|length| length.parse::<u64>().ok()) {
+        Some(declared) if declared > bytes_max as u64 => {
+            let what = format!("{declared} bytes are more than {bytes_max}");
+            Err(Problem::of_field(ErrorCode::BodyTooLarge, "Content-Length", what))
+        }
+        Some(_) | None => Ok(()),
     }
 }
 
@@ -91,7 +107,7 @@ impl Named {
 }
 
 /// The chain that the header or the query names. Takes it out of the query, which the routes of a chain
-/// read strictly, and says it in the header.
+/// read strictly.
 fn named_chain(request: &mut Request) -> Result<Option<Named>, Problem> {
     let by_query = take_chain_id(request)?;
     let by_header = header_chain(request.headers())?;
@@ -156,11 +172,8 @@ fn which(chains: &Chains, field: &str) -> Problem {
     Problem::of_field(ErrorCode::MissingField, field, what)
 }
 
-async fn run(chain: &ServedChain, mut request: Request) -> Result<Response, Problem> {
+async fn run(chain: &ServedChain, request: Request) -> Result<Response, Problem> {
     let started = chain.started()?;
-    if !request.headers().contains_key(CHAIN_ID) {
-        request.headers_mut().insert(CHAIN_ID, HeaderValue::from(chain.id.get()));
-    }
     let response = started.routes.clone().oneshot(request).await;
     Ok(response.unwrap_or_else(|never| match never {}))
 }

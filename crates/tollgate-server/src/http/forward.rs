@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{DefaultBodyLimit, FromRequestParts, Path, Query, Request, State};
+use axum::extract::{FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
@@ -47,26 +47,15 @@ const ANSWER_HEADERS: [HeaderName; 3] = [
 ];
 
 /// Carries a request out at the node that owns its submitter.
-pub(crate) async fn to_the_owner(
-    State(api): State<Api>,
-    mut request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next: Next) -> Response {
     if request.method() != Method::POST {
         return next.run(request).await;
     }
-    let is_forwarded = request.headers().contains_key(FORWARDED);
-    let body_bytes_max = if is_forwarded { FORWARDED_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
-    let checked = check_chain(request.headers(), api.engine.chain_id())
-        .and_then(|()| check_declared_length(request.headers(), body_bytes_max));
-    if let Err(problem) = checked {
+    if let Err(problem) = check_chain(request.headers(), api.engine.chain_id()) {
         return problem.into_response();
     }
-    if is_forwarded {
-        DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut request);
-    }
     let is_alone = api.engine.is_alone() && !api.engine.is_draining();
-    if is_alone || is_forwarded {
+    if is_alone || request.headers().contains_key(FORWARDED) {
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
@@ -80,18 +69,6 @@ pub(crate) async fn to_the_owner(
     match submitter {
         Some(submitter) => request.run(submitter).await,
         None => request.run_here().await,
-    }
-}
-
-/// Refuses a body whose declared length is too large before any of it has arrived.
-fn check_declared_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), Problem> {
-    let declared = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok());
-    match declared.and_then(|length| length.parse::<u64>().ok()) {
-        Some(declared) if declared > bytes_max as u64 => {
-            let what = format!("{declared} bytes are more than {bytes_max}");
-            Err(Problem::of_field(ErrorCode::BodyTooLarge, "Content-Length", what))
-        }
-        Some(_) | None => Ok(()),
     }
 }
 

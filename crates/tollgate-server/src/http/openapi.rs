@@ -144,6 +144,7 @@ pub(crate) fn base() -> OpenApi {
             tag("actions", "Step in where a transaction does not move, or is not wanted any more."),
             tag("feed", "Learn of outcomes, each exactly once, in order."),
             tag("submitters", "The accounts that send."),
+            tag("chains", "The chains that a node serves."),
             tag("nonces", "For callers that sign and send by themselves."),
             tag("health", "For load balancers and supervisors."),
             tag("docs", "This document, and pages about it."),
