@@ -11,12 +11,11 @@ use super::value::{Problem, Source, SourcedValue};
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
 /// Variables that are no settings.
-const OTHERS: [&str; 6] = [
+const OTHERS: [&str; 5] = [
     CONFIG,
     "TOLLGATE_ALLOW_TEST_FEATURES",
     "TOLLGATE_API_KEY",
     "TOLLGATE_CA_FILE",
-    "TOLLGATE_CHAIN_ID",
     "TOLLGATE_URL",
 ];
 

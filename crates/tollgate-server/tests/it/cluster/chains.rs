@@ -188,13 +188,13 @@ async fn a_request_for_another_chain_is_carried_out_by_a_node_of_that_chain(stor
     assert_eq!(one.first.door.get(&by_request).await.code(), "not_found");
     let found = one.first.door.get(&format!("{by_request}&chainId=31338")).await;
     assert_eq!(found.json()["txId"], tx_id, "{found:?}");
-    let mut meant = create(1, 2);
+    let mut meant = create(2, 2);
     meant["chainId"] = json!(31_338);
     let taken = one.first.post("/api/v1/tx", &meant).await;
     assert_eq!((taken.status.as_u16(), &taken.json()["chainId"]), (202, &json!(31_338)));
-    let taken = one.first.post("/api/v1/tx?chainId=31338", &create(1, 3)).await;
+    let taken = one.first.post("/api/v1/tx?chainId=31338", &create(2, 3)).await;
     assert_eq!((taken.status.as_u16(), &taken.json()["chainId"]), (202, &json!(31_338)));
-    let items = json!({ "items": [meant, create(2, 4)] });
+    let items = json!({ "items": [meant, create(3, 4)] });
     let answered = one.first.post("/api/v1/tx/batch", &items).await.json();
     let of = |place: usize| {
         let item = &answered["items"][place];
