@@ -11,7 +11,8 @@ use utoipa::ToSchema;
 pub struct Chain {
     /// Its id, as in `chainId` of requests.
     pub chain_id: u64,
-    /// Its name in the node's configuration.
+    /// Its name in `[[chains]]`, if it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
     /// `ready`, or `starting` until an endpoint has delivered a block.
     pub status: Cow<'static, str>,

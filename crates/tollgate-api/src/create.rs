@@ -19,7 +19,7 @@ use crate::tx::Tx;
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Create {
-    /// Refused if the node works on another chain.
+    /// The chain. Needed where the node serves several.
     #[schema(value_type = Option<schema::Number>)]
     pub chain_id: Option<Number>,
     /// The account that sends, in any letter case; mixed case must be a right EIP-55 checksum.

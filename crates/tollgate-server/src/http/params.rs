@@ -25,21 +25,21 @@ macro_rules! params {
 }
 
 params! {
-    CreateParams: idempotency_key(), simulate();
-    BatchParams: batch_key();
-    TxParams: tx_id(), view();
-    ActionParams: tx_id();
-    RequestParams: required(submitter()), request_id(), chain_id(), view();
+    CreateParams: idempotency_key(), simulate(), chain_id();
+    BatchParams: batch_key(), chain_id();
+    TxParams: tx_id(), view(), chain_id();
+    ActionParams: tx_id(), chain_id();
+    RequestParams: required(submitter()), request_id(), view(), chain_id();
     ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
-        time("to", "Accepted before this time."), chain_id(), cursor("`next` of the page before."),
-        limit();
-    HistoryParams: tx_id(), after("`next` of the page before: a version."), limit();
-    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait();
-    SubmittersParams: cursor("`next` of the page before: an address."), limit();
-    SubmitterParams: address();
-    SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit();
-    NonceParams: address(), nonce();
-    NoncesParams: address(), cursor("`next` of the page before: a nonce."), limit();
+        time("to", "Accepted before this time."), cursor("`next` of the page before."),
+        limit(), chain_id();
+    HistoryParams: tx_id(), after("`next` of the page before: a version."), limit(), chain_id();
+    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait(), chain_id();
+    SubmittersParams: cursor("`next` of the page before: an address."), limit(), chain_id();
+    SubmitterParams: address(), chain_id();
+    SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit(), chain_id();
+    NonceParams: address(), nonce(), chain_id();
+    NoncesParams: address(), cursor("`next` of the page before: a nonce."), limit(), chain_id();
     PageParams: code();
 }
 
@@ -129,7 +129,9 @@ fn view() -> Parameter {
 }
 
 fn chain_id() -> Parameter {
-    query("chainId", "Refused if the node works on another chain.", whole(1, i64::MAX as u64))
+    let about = "The chain that the call is about. Needed where the node serves several and the path \
+                 names no transaction.";
+    query("chainId", about, whole(1, i64::MAX as u64))
 }
 
 fn state() -> Parameter {
