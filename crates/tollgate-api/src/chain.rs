@@ -14,7 +14,7 @@ pub struct Chain {
     /// Its name in `[[chains]]`, if it has one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// `ready`, or `starting` until an endpoint has delivered a block.
+    /// `ready`; `starting` until an endpoint has delivered a block; `down` while no endpoint answers.
     pub status: Cow<'static, str>,
     /// Why it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -35,13 +35,23 @@ const MODES: &str = "disable, prefer, require, verify-ca or verify-full";
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct TlsParameters {
     mode: Option<String>,
-    /// Trusted issuers; `system` or nothing: those of the host.
-    root_certificates: Option<PathBuf>,
+    roots: Roots,
     client_certificate: Option<PathBuf>,
     client_key: Option<PathBuf>,
 }
 
-/// What of the server's certificate is checked.
+/// The trusted issuers.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+enum Roots {
+    /// Not given: those of the host, where a mode checks issuers at all.
+    #[default]
+    Unset,
+    /// Those of the host.
+    System,
+    File(PathBuf),
+}
+
+/// The part of the server's certificate that is checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Check {
     Nothing,
@@ -53,9 +63,10 @@ impl TlsParameters {
     /// Takes the TLS parameters out of a URL; returns the rest of it, which tokio-postgres understands.
     pub(crate) fn split(url: &str) -> (String, Self) {
         let mut found = Self::default();
-        // A password may hold an unescaped `?`; nothing before the last `@` is a parameter.
-        let authority = url.rfind('@').unwrap_or(0);
-        let Some(start) = url[authority..].find('?').map(|at| authority + at) else {
+        // A password may hold an unescaped `?`, so parameters are looked for from the path on.
+        let host = url.find("://").map_or(0, |at| at + 3);
+        let path = url[host..].find('/').map_or(host, |at| host + at);
+        let Some(start) = url[path..].find('?').map(|at| path + at) else {
             return (url.to_owned(), found);
         };
         let mut others = Vec::new();
@@ -64,8 +75,8 @@ impl TlsParameters {
             let value = percent_decode_str(value).decode_utf8_lossy().into_owned();
             match name {
                 "sslmode" => found.mode = Some(value),
-                "sslrootcert" if value == "system" => found.root_certificates = None,
-                "sslrootcert" => found.root_certificates = Some(value.into()),
+                "sslrootcert" if value == "system" => found.roots = Roots::System,
+                "sslrootcert" => found.roots = Roots::File(value.into()),
                 "sslcert" => found.client_certificate = Some(value.into()),
                 "sslkey" => found.client_key = Some(value.into()),
                 _ => others.push(parameter),
@@ -77,13 +88,16 @@ impl TlsParameters {
 
     /// The mode for tokio-postgres, and the connector that carries it out.
     pub(crate) fn connector(&self) -> Result<(SslMode, MakeRustlsConnect), StoreError> {
-        let (mode, check) = match (self.mode.as_deref(), &self.root_certificates) {
+        let (mode, check) = match (self.mode.as_deref(), &self.roots) {
+            // As in libpq: a certificate of a public issuer proves nothing without the right name.
+            (None | Some("verify-full"), Roots::System) => (SslMode::Require, Check::IssuerAndName),
+            (Some(_), Roots::System) => {
+                return Err(refused("sslrootcert=system needs sslmode=verify-full".to_owned()));
+            }
             (Some("disable"), _) => (SslMode::Disable, Check::Nothing),
             (None | Some("prefer"), _) => (SslMode::Prefer, Check::Nothing),
-            (Some("require"), None) => (SslMode::Require, Check::Nothing),
-            (Some("require"), Some(_)) | (Some("verify-ca"), _) => {
-                (SslMode::Require, Check::Issuer)
-            }
+            (Some("require"), Roots::Unset) => (SslMode::Require, Check::Nothing),
+            (Some("require" | "verify-ca"), _) => (SslMode::Require, Check::Issuer),
             (Some("verify-full"), _) => (SslMode::Require, Check::IssuerAndName),
             (Some(_), _) => return Err(refused(format!("sslmode must be {MODES}"))),
         };
@@ -122,15 +136,15 @@ impl TlsParameters {
 
     fn roots(&self) -> Result<RootCertStore, StoreError> {
         let mut roots = RootCertStore::empty();
-        match &self.root_certificates {
-            Some(file) => {
+        match &self.roots {
+            Roots::File(file) => {
                 roots.add_parsable_certificates(certificates("sslrootcert", file)?);
                 if roots.is_empty() {
                     let file = file.display();
                     return Err(refused(format!("sslrootcert {file}: no usable certificate")));
                 }
             }
-            None => {
+            Roots::Unset | Roots::System => {
                 roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
                 if roots.is_empty() {
                     let why = "this host has no root certificates: name a file with sslrootcert";
@@ -216,13 +230,13 @@ mod tests {
 
     #[test]
     fn tls_parameters_are_taken_out_of_the_url_and_the_rest_is_kept() {
-        let url = "postgres://u:p?sslmode=x@h/d?sslmode=verify-full&connect_timeout=3&\
+        let url = "postgres://u:p?sslmode=x@h/d?sslmode=verify-full&user=a@b&\
                    sslrootcert=%2Fetc%2Fca.pem&sslcert=/c.pem&sslkey=/k.pem";
         let (rest, found) = TlsParameters::split(url);
-        assert_eq!(rest, "postgres://u:p?sslmode=x@h/d?connect_timeout=3");
+        assert_eq!(rest, "postgres://u:p?sslmode=x@h/d?user=a@b");
         let expected = TlsParameters {
             mode: Some("verify-full".to_owned()),
-            root_certificates: Some("/etc/ca.pem".into()),
+            roots: Roots::File("/etc/ca.pem".into()),
             client_certificate: Some("/c.pem".into()),
             client_key: Some("/k.pem".into()),
         };
@@ -237,6 +251,7 @@ mod tests {
     fn tls_parameters_that_can_not_work_are_refused_with_their_name() {
         for (query, said) in [
             ("sslmode=allow", "sslmode must be disable, prefer, require"),
+            ("sslmode=require&sslrootcert=system", "sslrootcert=system needs sslmode=verify-full"),
             ("sslmode=verify-ca&sslrootcert=/does/not/exist", "sslrootcert /does/not/exist"),
             ("sslmode=require&sslcert=/does/not/exist", "sslcert and sslkey are given together"),
         ] {

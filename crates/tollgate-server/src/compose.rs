@@ -10,12 +10,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, oneshot};
 use tokio::time::Instant;
 use tollgate_api::Endpoint;
 use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, RandomIds};
 use tollgate_evm::chain::{ConnectError, EndpointStatus, EvmChain};
 use tollgate_model::nonce::Mode;
+use tollgate_model::ownership::HandoverTimings;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{ChainRegistration, Checkpoints, LiveNode, Store, SubmitterSetup};
@@ -26,7 +27,7 @@ use tracing::warn;
 use uuid::Uuid;
 
 use crate::clock::SystemClock;
-use crate::config::{ConfiguredChain, Settings, own_url};
+use crate::config::{ConfiguredChain, Settings, Source, own_url};
 use crate::database::Database;
 use crate::failure::{Failure, io_reason};
 use heartbeat::Heartbeat;
@@ -103,6 +104,7 @@ pub(crate) async fn start(
     let hosts: Vec<String> = http.allowed_hosts.iter().map(|host| host.0.clone()).collect();
     let origins: Vec<String> = http.allowed_origins.iter().map(|from| from.0.clone()).collect();
     let browsers = BrowserPolicy::new(address.ip(), advertise_url.as_str(), &hosts, &origins);
+    let live_within = HandoverTimings::of(&settings.engine_options()?.lease).live_within;
     let start = Arc::new(ChainStart {
         database,
         store: store.clone(),
@@ -114,18 +116,20 @@ pub(crate) async fn start(
     let chains = match settings.chains() {
         chains if chains.is_empty() => {
             let chain = connect(settings).await?;
-            let chains = Chains::new(vec![(chain.chain_id(), String::new())], store, browsers);
+            let served = vec![(chain.chain_id(), String::new())];
+            let chains = Chains::new(served, store, browsers, live_within);
             start.start(settings, chain, &chains).await?;
             chains
         }
         each => {
             let served = each.iter().map(|chain| (chain.id, chain.name.clone())).collect();
-            let chains = Chains::new(served, store, browsers);
+            let chains = Chains::new(served, store, browsers, live_within);
             let starts = each.into_iter().map(|chain| {
-                let starting = start.clone().keep_starting(chain, chains.clone());
-                tokio::time::timeout(wait, tokio::spawn(starting))
+                let (attempted, done) = oneshot::channel();
+                tokio::spawn(start.clone().keep_starting(chain, chains.clone(), attempted));
+                tokio::time::timeout(wait, done)
             });
-            // A chain that takes longer starts in the background.
+            // A chain whose first attempt fails, or takes longer, starts in the background.
             join_all(starts).await;
             chains
         }
@@ -148,14 +152,21 @@ struct ChainStart {
 impl ChainStart {
     /// Tries until the chain has started. Whatever prevents it is reported with the chain and harms no
     /// other.
-    async fn keep_starting(self: Arc<Self>, of: ConfiguredChain, chains: Chains) {
-        let mut pause = RETRY_PAUSE;
-        loop {
+    async fn keep_starting(
+        self: Arc<Self>,
+        of: ConfiguredChain,
+        chains: Chains,
+        attempted: oneshot::Sender<()>,
+    ) {
+        let (mut pause, mut attempted) = (RETRY_PAUSE, Some(attempted));
+        while !chains.is_draining() {
             let started = async {
                 let chain = connect_once(&of.settings).await?;
                 self.start(&of.settings, chain, &chains).await
             };
-            let Err(why) = started.await else { return };
+            let outcome = started.await;
+            attempted.take().map(|attempted| attempted.send(()));
+            let Err(why) = outcome else { return };
             warn!(chain_id = %of.id, chain = of.name, %why, "the chain has not started; retrying");
             chains.has_trouble(of.id, &why.to_string());
             tokio::time::sleep(pause).await;
@@ -179,6 +190,7 @@ impl ChainStart {
             .await?;
         let served = options.served_with(self.signer.as_ref());
         let (advertise_url, draining) = (self.advertise_url.clone(), false);
+        let policies = policies(settings, Arc::new(SystemClock))?;
         let alive =
             LiveNode { node: node.clone(), chain_id, advertise_url, draining, serves: None };
         let every = options.lease.renew_interval();
@@ -193,7 +205,7 @@ impl ChainStart {
             clock: Arc::new(SystemClock),
             ids: Arc::new(RandomIds),
             checkpoints: self.checkpoints.clone(),
-            policies: policies(settings, Arc::new(SystemClock))?,
+            policies,
             alerts: Arc::new(LoggedAlerts),
         };
         let engine = Engine::start(ports, options);
@@ -243,7 +255,13 @@ fn describe_chain_error(settings: &Settings, error: ConnectError) -> String {
         (ConnectError::WrongChain { endpoint, expected, found }, Some(id))
             if id.value == expected =>
         {
-            format!("{}: chain.id is {expected}, but {endpoint} is on chain {found}", id.source)
+            match &id.source {
+                // An entry of `[[chains]]`, which the log names.
+                Source::Default => format!("id is {expected}, but {endpoint} is on chain {found}"),
+                source => {
+                    format!("{source}: chain.id is {expected}, but {endpoint} is on chain {found}")
+                }
+            }
         }
         (ConnectError::Unavailable(why), _) => {
             format!("no endpoint of the chain answers: {}", why.replace('\n', " "))

@@ -63,8 +63,8 @@ pub struct Api {
 
 impl Api {
     /// The API of one chain.
-    fn new(engine: Engine, store: Arc<dyn Store>, peers: Arc<Peers>) -> Self {
-        Self { engine, store, peers, feed_watch: Arc::default() }
+    fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
+        Self { engine, store, peers: Arc::default(), feed_watch: Arc::default() }
     }
 
     /// Answers all long polls with nothing, and lets none wait from now on: the node is shutting down.

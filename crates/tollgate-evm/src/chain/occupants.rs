@@ -282,11 +282,11 @@ impl EndpointSearch<'_> {
 
     /// Reads whole blocks that were not read before, from the highest down, within the budget.
     async fn scan_down(&mut self, nonce: u64, top: u64) -> Result<Occupant, String> {
-        let (low, high) = self.scan.range.unwrap_or((top + 1, top));
-        let above = (high.saturating_add(1).min(top + 1)..=top).rev();
+        let (low, high) = self.scan.range.unwrap_or((top.saturating_add(1), top));
+        let above = (high.saturating_add(1).min(top.saturating_add(1))..=top).rev();
         // Blocks below a lower nonce hold lower nonces only.
         let is_passed = self.scan.shown.range(..nonce).next().is_some();
-        let below = (0..if is_passed { 0 } else { low.min(top + 1) }).rev();
+        let below = (0..if is_passed { 0 } else { low.min(top.saturating_add(1)) }).rev();
         let above_count = usize::try_from(top.saturating_sub(high)).unwrap_or(usize::MAX);
         let numbers: Vec<u64> = above.chain(below).take(self.budget).collect();
         let (router, member, of) = (self.router, self.member, self.of);
@@ -308,7 +308,8 @@ impl EndpointSearch<'_> {
         self.budget = self.budget.saturating_sub(done);
         if let Some(lowest) = done.checked_sub(1).and_then(|last| numbers.get(last)) {
             // A part that does not join the blocks read before replaces them.
-            let joins = self.scan.range.is_some() && done >= above_count && top + 1 >= low;
+            let joins =
+                self.scan.range.is_some() && done >= above_count && top.saturating_add(1) >= low;
             let highest = if joins { high.max(top) } else { top };
             self.scan.range = Some(((*lowest).min(if joins { low } else { *lowest }), highest));
         }

@@ -45,7 +45,7 @@ pub(super) struct RemoteArgs {
     )]
     url: String,
     /// Id of the chain that the command is about. Needed if the node serves several.
-    #[arg(long, global = true, env = "TOLLGATE_CHAIN_ID", value_name = "ID")]
+    #[arg(long, global = true, value_name = "ID")]
     chain_id: Option<u64>,
     /// API key, sent as a bearer token.
     #[arg(long, global = true, env = "TOLLGATE_API_KEY", hide_env_values = true)]

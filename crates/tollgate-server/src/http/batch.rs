@@ -47,6 +47,15 @@ impl FromFields for BatchItems {
     }
 }
 
+/// Refuses a batch that is empty or too long (I13).
+pub(crate) fn check_size(items: &[Box<RawValue>]) -> Result<(), Problem> {
+    if items.is_empty() || items.len() > BATCH_ITEMS_MAX {
+        let what = format!("{} items, must be 1 to {BATCH_ITEMS_MAX}", items.len());
+        return Err(Problem::of_field(ErrorCode::InvalidBatch, "items", what));
+    }
+    Ok(())
+}
+
 /// Create many transactions
 ///
 /// Each item is answered for itself, in order, with the status that a create of its own would have
@@ -84,10 +93,7 @@ pub(crate) async fn create_batch(
     Json(BatchItems(items)): Json<BatchItems>,
 ) -> Result<Response, Problem> {
     params.end()?;
-    if items.is_empty() || items.len() > BATCH_ITEMS_MAX {
-        let what = format!("{} items, must be 1 to {BATCH_ITEMS_MAX}", items.len());
-        return Err(Problem::of_field(ErrorCode::InvalidBatch, "items", what));
-    }
+    check_size(&items)?;
     let rounds_max = if headers.contains_key(FORWARDED) { 1 } else { ROUNDS_MAX };
     let key = BatchKey::of(&headers)?;
     let items = items.iter().enumerate();

@@ -20,7 +20,7 @@ use super::peers::Peers;
 use super::problem::Problem;
 use super::{Api, BrowserPolicy, chain_routes};
 
-/// How long a node of another chain counts as alive after its last heartbeat, if nothing else is said.
+/// The age of a heartbeat up to which a node counts as alive, with the default lease.
 const LIVE_WITHIN: Duration = Duration::from_secs(10);
 
 may_fail! {
@@ -63,10 +63,13 @@ pub(crate) struct StartedChain {
 impl Chains {
     /// The chains of a node by id and name. Requests for a chain are refused until
     /// [`Self::has_started`].
+    ///
+    /// `live_within` is the age of a heartbeat up to which another node counts as alive.
     pub fn new(
         served: Vec<(ChainId, String)>,
         store: Arc<dyn Store>,
         browsers: BrowserPolicy,
+        live_within: Duration,
     ) -> Self {
         let served = served.into_iter().map(|(id, name)| ServedChain {
             id,
@@ -79,7 +82,7 @@ impl Chains {
             store,
             peers: Arc::default(),
             browsers,
-            live_within: LIVE_WITHIN,
+            live_within,
             draining: AtomicBool::new(false),
         }))
     }
@@ -87,8 +90,12 @@ impl Chains {
     /// The chain of a node that serves one, with the default rules for browsers and without the state
     /// of endpoints.
     pub fn of_one(engine: Engine, store: Arc<dyn Store>) -> Self {
-        let chains =
-            Self::new(vec![(engine.chain_id(), String::new())], store, BrowserPolicy::default());
+        let chains = Self::new(
+            vec![(engine.chain_id(), String::new())],
+            store,
+            BrowserPolicy::default(),
+            LIVE_WITHIN,
+        );
         chains.has_started(engine, Box::new(Vec::new));
         chains
     }
@@ -96,7 +103,10 @@ impl Chains {
     /// Serves a chain from now on. A chain that has started, or that is not in the list, is ignored.
     pub fn has_started(&self, engine: Engine, endpoints: EndpointReader) {
         let Some(chain) = self.find(engine.chain_id()) else { return };
-        let api = Api::new(engine, self.0.store.clone(), self.0.peers.clone());
+        if self.is_draining() {
+            engine.drain();
+        }
+        let api = Api::new(engine, self.0.store.clone());
         let routes = chain_routes(api.clone());
         let _ = chain.started.set(StartedChain { api, routes, endpoints });
     }
@@ -118,7 +128,8 @@ impl Chains {
         }
     }
 
-    fn is_draining(&self) -> bool {
+    /// Whether no new work is accepted any more.
+    pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Acquire) || self.engines().any(Engine::is_draining)
     }
 
@@ -193,15 +204,22 @@ impl ServedChain {
 
     fn shown(&self) -> Chain {
         let head = self.started.get().and_then(|started| started.api.engine.view().head());
-        let detail = match (self.started.get(), head) {
-            (None, _) => Some(self.trouble()),
-            (Some(_), None) => Some("no endpoint has delivered a block since the start".to_owned()),
-            (Some(_), Some(_)) => None,
+        let endpoints = self.started.get().map(|started| (started.endpoints)()).unwrap_or_default();
+        let is_down = !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.resting);
+        let (status, detail) = match (self.started.get(), head) {
+            (None, _) => ("starting", Some(self.trouble())),
+            (Some(_), None) => {
+                ("starting", Some("no endpoint has delivered a block since the start".to_owned()))
+            }
+            (Some(_), Some(_)) if is_down => {
+                ("down", Some("no endpoint answers; transactions wait".to_owned()))
+            }
+            (Some(_), Some(_)) => ("ready", None),
         };
         Chain {
             chain_id: self.id.get(),
             name: self.name.clone(),
-            status: if detail.is_none() { "ready" } else { "starting" }.into(),
+            status: status.into(),
             detail,
             head: head.map(|head| head.number),
         }

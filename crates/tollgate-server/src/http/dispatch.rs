@@ -6,6 +6,8 @@
 //!
 //! A request for a chain that only other nodes serve is passed on to one of them, once.
 
+use std::time::Duration;
+
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::request::Parts;
@@ -15,11 +17,11 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tollgate_api::limit::BODY_BYTES_MAX;
-use tollgate_api::{BatchItem, ErrorCode, Number, path, quoted};
+use tollgate_api::{BatchItem, ErrorCode, Number, Problem as ProblemBody, path, quoted};
 use tollgate_model::{ChainId, U256};
 use tower::ServiceExt;
 
-use super::batch::BatchItems;
+use super::batch::{BatchItems, check_size};
 use super::body::{Fields, raw, read_object, read_whole};
 use super::chains::{Chains, ServedChain};
 use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX, to_response};
@@ -33,10 +35,15 @@ use super::read::parse_id;
 /// again.
 pub(crate) const ROUTED: HeaderName = HeaderName::from_static(tollgate_api::header::ROUTED);
 
+/// The chains of a batch that are worked on at once (I13).
+const GROUPS_AT_ONCE: usize = 8;
+/// The time for which a chain that no live node serves counts as one that is served again soon.
+const SERVED_WITHIN: Duration = Duration::from_secs(3_600);
+
 /// Gives a request to the routes of its chain.
 pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Request) -> Response {
-    let is_forwarded = request.headers().contains_key(FORWARDED);
-    let body_bytes_max = if is_forwarded { FORWARDED_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
+    let is_passed = [FORWARDED, ROUTED].iter().any(|name| request.headers().contains_key(name));
+    let body_bytes_max = if is_passed { FORWARDED_BODY_BYTES_MAX } else { BODY_BYTES_MAX };
     if let Err(problem) = check_declared_length(request.headers(), body_bytes_max) {
         return problem.into_response();
     }
@@ -114,18 +121,31 @@ fn named_chain(request: &mut Request) -> Result<Option<Named>, Problem> {
     if let (Some(query), Some(header)) = (&by_query, &by_header)
         && query.id != header.id
     {
-        let what = format!("{} differs from the header {CHAIN_ID}, {}", query.id, header.id);
+        let what = format!("differs from the header {CHAIN_ID}, {}", header.id);
         return Err(Problem::of_field(ErrorCode::WrongChain, "chainId", what));
     }
     Ok(by_query.or(by_header))
 }
 
-/// A header that can't be read, or stands twice, names no chain: the routes of a chain refuse it.
+/// The chain that the header names. A header that can't be read, or stands twice, is refused: it may
+/// have meant another chain.
 fn header_chain(headers: &HeaderMap) -> Result<Option<Named>, Problem> {
     let mut given = headers.get_all(CHAIN_ID).iter();
-    let (Some(value), None) = (given.next(), given.next()) else { return Ok(None) };
-    let id = value.to_str().ok().and_then(|text| text.parse::<u64>().ok());
-    Ok(id.map(|id| Named { field: tollgate_api::header::CHAIN_ID, id: U256::from(id) }))
+    let Some(value) = given.next() else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let id = text.parse::<u64>().ok().filter(|id| id.to_string() == text);
+    let what = match (id, given.next()) {
+        (Some(id), None) => {
+            let field = tollgate_api::header::CHAIN_ID;
+            return Ok(Some(Named { field, id: U256::from(id) }));
+        }
+        (_, Some(_)) => "is given more than once; a request is for one chain".to_owned(),
+        (None, None) => format!("{} must be the id of a chain, in decimal", quoted(text)),
+    };
+    // A node that forwarded it looks for another one.
+    let is_forwarded = headers.contains_key(FORWARDED);
+    let code = if is_forwarded { ErrorCode::NotOwner } else { ErrorCode::WrongChain };
+    Err(Problem::of_field(code, CHAIN_ID.as_str(), what))
 }
 
 fn take_chain_id(request: &mut Request) -> Result<Option<Named>, Problem> {
@@ -202,7 +222,10 @@ async fn create(chains: &Chains, request: Request) -> Result<Response, Problem> 
     let Ok(create) = raw(&body) else { return run_anywhere(chains, again()).await };
     if parts.uri.path() == path::BATCH {
         return match read_object(create) {
-            Ok(BatchItems(items)) => batch(chains, &parts, &items).await,
+            Ok(BatchItems(items)) => {
+                check_size(&items)?;
+                batch(chains, &parts, &items).await
+            }
             Err(_) => run_anywhere(chains, again()).await,
         };
     }
@@ -266,7 +289,10 @@ async fn batch(
             }
         }
     }
-    let answered = join_all(groups.iter().map(|group| group.run(chains, parts))).await;
+    let mut answered = Vec::new();
+    for some in groups.chunks(GROUPS_AT_ONCE) {
+        answered.extend(join_all(some.iter().map(|group| group.run(chains, parts))).await);
+    }
     for (group, answered) in groups.iter().zip(answered) {
         match answered {
             Ok(texts) => {
@@ -327,32 +353,36 @@ impl Group {
             return Err(problem.clone());
         }
         let status = response.status();
-        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await;
-        let received = body.ok().and_then(|body| serde_json::from_slice::<Received>(&body).ok());
-        received
-            .map(|received| received.items)
-            .filter(|it| it.len() == self.items.len())
-            .ok_or_else(|| {
-                let why = format!("a node that serves chain {} answered {status}", self.named.id);
-                Problem::no_answer_from_owner(why)
-            })
+        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
+        let received = serde_json::from_slice::<Received>(&body).ok();
+        if let Some(received) = received.filter(|it| it.items.len() == self.items.len()) {
+            return Ok(received.items);
+        }
+        // Refused as a whole by a node that did nothing.
+        let refused = serde_json::from_slice::<ProblemBody>(&body).ok();
+        if let Some((code, body)) = refused.and_then(|body| Some((body.known_code()?, body))) {
+            return Err(Problem { code, body: Box::new(body) });
+        }
+        let why = format!("a node that serves chain {} answered {status}", self.named.id);
+        Err(Problem::no_answer_from_owner(why))
     }
 }
 
 /// Passes a request on to a node that serves its chain.
 async fn elsewhere(chains: &Chains, named: &Named, request: Request) -> Result<Response, Problem> {
     let is_forwarded = request.headers().contains_key(FORWARDED);
+    let chain = u64::try_from(named.id).ok().and_then(|id| ChainId::new(id).ok());
     let refused = || {
+        // A number that is no chain id is not repeated: it may be a secret.
+        let asked = chain.map_or_else(|| "the number".to_owned(), |chain| chain.to_string());
         let what = format!(
-            "{} is not served by this node, which serves {}, nor by another one that is alive",
-            quoted(&named.id.to_string()),
+            "{asked} is not served by this node, which serves {}, nor by another one that is alive",
             chains.in_words()
         );
         // A node that forwarded it looks for another one.
         let code = if is_forwarded { ErrorCode::NotOwner } else { ErrorCode::WrongChain };
         Problem::of_field(code, named.field, what)
     };
-    let chain = u64::try_from(named.id).ok().and_then(|id| ChainId::new(id).ok());
     let Some(chain) = chain else { return Err(refused()) };
     if is_forwarded || request.headers().contains_key(ROUTED) {
         return Err(refused());
@@ -360,7 +390,11 @@ async fn elsewhere(chains: &Chains, named: &Named, request: Request) -> Result<R
     let nodes = chains.store().live_nodes(chain, chains.live_within()).await?;
     let mut nodes: Vec<_> = nodes.into_iter().filter(|node| !node.draining).collect();
     if nodes.is_empty() {
-        return Err(refused());
+        if chains.store().live_nodes(chain, SERVED_WITHIN).await?.is_empty() {
+            return Err(refused());
+        }
+        let detail = format!("no node that serves chain {chain} is alive at the moment");
+        return Err(Problem::new(ErrorCode::Unavailable, detail));
     }
     // Spread by the request's trace id, which is as good as random.
     let (mut parts, body) = whole(request).await?;

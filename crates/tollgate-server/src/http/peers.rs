@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tollgate_engine::{Destination, Engine};
@@ -51,8 +51,10 @@ const FORWARDED_HEADERS: [HeaderName; 6] = [
 pub(crate) struct Peers {
     http: HttpClient,
     in_flight: Mutex<HashMap<NodeId, Arc<Semaphore>>>,
-    /// Requests for chains that only other nodes serve.
-    passed_on: Semaphore,
+    /// Reads of chains that only other nodes serve.
+    passed_reads: Semaphore,
+    /// Other requests for such chains.
+    passed_writes: Semaphore,
 }
 
 /// The reason why there is no answer of the other node.
@@ -84,7 +86,8 @@ impl Default for Peers {
             idle_max: IDLE_MAX,
             response_bytes_max: ANSWER_BYTES_MAX,
         });
-        Self { http, in_flight: Mutex::default(), passed_on: Semaphore::new(PASSED_ON_MAX) }
+        let passed = || Semaphore::new(PASSED_ON_MAX);
+        Self { http, in_flight: Mutex::default(), passed_reads: passed(), passed_writes: passed() }
     }
 }
 
@@ -126,7 +129,11 @@ impl Peers {
         parts: &Parts,
         body: Bytes,
     ) -> Result<HttpResponse, Unanswered> {
-        let _permit = self.passed_on.try_acquire().map_err(|_| Unanswered::Full)?;
+        // Long polls must not take the room of creates.
+        let is_read = parts.method == Method::GET;
+        let room = if is_read { &self.passed_reads } else { &self.passed_writes };
+        let limit = if is_read { LONG_POLL_LIMIT } else { ANSWER_TIMEOUT };
+        let _permit = room.try_acquire().map_err(|_| Unanswered::Full)?;
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let uri: Uri = format!("{url}{path}")
             .parse()
@@ -138,9 +145,9 @@ impl Peers {
             }
         }
         let sent = self.http.send(parts.method.clone(), &uri, headers, body);
-        match tokio::time::timeout(LONG_POLL_LIMIT, sent).await {
+        match tokio::time::timeout(limit, sent).await {
             Ok(answered) => answered.map_err(Unanswered::from),
-            Err(_) => Err(Unanswered::NoAnswer(format!("no answer within {LONG_POLL_LIMIT:?}"))),
+            Err(_) => Err(Unanswered::NoAnswer(format!("no answer within {limit:?}"))),
         }
     }
 

@@ -13,7 +13,7 @@ use tollgate_testkit::wait::until;
 use tollgate_testkit::{outcome, program};
 
 use crate::dev_site::target;
-use crate::program::{Program, command, free_port};
+use crate::program::{Program, command, free_port, http};
 
 const CHAINS: [u64; 3] = [31_401, 31_402, 31_403];
 
@@ -146,6 +146,23 @@ async fn each_request_is_carried_out_on_the_chain_that_it_names() {
     let (status, refused) = node.post("/api/v1/tx", &create(0, "a", 1, Some(5))).await;
     assert_eq!((status, &refused["code"]), (422, &json!("wrong_chain")), "{refused}");
     assert!(refused["detail"].as_str().unwrap().contains("31401"), "{refused}");
+
+    // A chain that can't be read from its header may have been another one.
+    for header in ["0x7aa9", "+31401", "031401", "31401.0", ""] {
+        let head = format!("tollgate-chain-id: {header}\r\n");
+        for request in [format!("GET {shown} HTTP/1.1"), format!("POST {pause} HTTP/1.1")] {
+            let request = format!(
+                "{request}\r\nhost: localhost\r\n{head}connection: close\r\ncontent-length: 0\r\n\r\n"
+            );
+            let said = http(node.port, &request).unwrap();
+            assert!(said.starts_with("HTTP/1.1 422") && said.contains("wrong_chain"), "{said}");
+        }
+    }
+    // A batch has its limit whether or not its items name their chains.
+    for items in [json!([]), json!(vec![1; 1_001])] {
+        let (status, refused) = node.post("/api/v1/tx/batch", &json!({ "items": items })).await;
+        assert_eq!((status, &refused["code"]), (422, &json!("invalid_batch")), "{refused}");
+    }
 
     // The same account and the same request id on both chains are two requests.
     for (value, chain_id) in [(10, CHAINS[0]), (20, CHAINS[1])] {
