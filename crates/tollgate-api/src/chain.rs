@@ -16,7 +16,7 @@ pub struct Chain {
     pub name: String,
     /// `ready`; `starting` until an endpoint has delivered a block; `down` while no endpoint answers.
     pub status: Cow<'static, str>,
-    /// Why it is not ready.
+    /// The reason, if it is not ready.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The newest block that the node has seen.
@@ -32,7 +32,7 @@ pub struct Endpoint {
     pub name: String,
     /// `good`, `unchecked` while it has not answered, or why it is not used.
     pub check: String,
-    /// Whether it gets no calls for now, because of failures or a rate limit.
+    /// True while it gets no calls, because of failures or a rate limit.
     pub resting: bool,
     /// The head that it last reported.
     #[schema(required)]

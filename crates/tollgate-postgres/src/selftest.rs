@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::db::{Pools, Tx};
 use crate::error::SqlError;
 
-/// How often two connections are compared. A pooler with other clients may give both of them their
+/// The number of comparisons of two connections. A pooler with other clients may give both of them their
 /// last session by chance.
 const COMPARISONS: usize = 5;
 

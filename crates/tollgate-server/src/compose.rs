@@ -139,7 +139,7 @@ pub(crate) async fn start(
     Ok(Node { chains, connections, heartbeats, drain_wait: settings.drain.wait })
 }
 
-/// What the chains of a node have in common when they start.
+/// The parts that the chains of a node share when they start.
 struct ChainStart {
     database: Database,
     store: Arc<dyn Store>,

@@ -3,8 +3,8 @@
 //! `settings` declares every setting once. Values keep their source until they are parsed, so that
 //! each problem is reported with its place, and all problems at once. Never shows a secret.
 
-mod chains;
 mod check;
+mod configured_chains;
 mod constraints;
 mod env;
 mod example;
@@ -31,8 +31,8 @@ use std::net::SocketAddr;
 
 use tollgate_model::secret::masked;
 
-pub(crate) use chains::ConfiguredChain;
 pub(crate) use check::{report, report_json};
+pub(crate) use configured_chains::ConfiguredChain;
 pub(crate) use example::example;
 pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
 pub(crate) use parse::{duration, url_place};

@@ -3,7 +3,6 @@
 mod batch;
 mod body;
 mod browser;
-mod chains;
 mod connections;
 mod create;
 mod create_request;
@@ -23,6 +22,7 @@ mod peers;
 mod problem;
 mod query;
 mod read;
+mod served_chains;
 mod submitter_actions;
 mod submitters;
 mod tx_actions;
@@ -38,10 +38,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use browser::BrowserPolicy;
-pub use chains::{Chains, EndpointReader};
 pub use connections::{ConnectionLimits, serve};
 use feed_watch::FeedWatch;
 use peers::Peers;
+pub use served_chains::{Chains, EndpointReader};
 
 /// The longest that a request may take (I13).
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -142,9 +142,9 @@ fn chain_documented() -> OpenApiRouter<Api> {
 /// The routes that are about the node itself.
 fn node_documented() -> OpenApiRouter<Chains> {
     OpenApiRouter::default()
-        .routes(routes!(chains::list))
+        .routes(routes!(served_chains::list))
         .routes(routes!(health::live))
-        .routes(routes!(chains::ready))
+        .routes(routes!(served_chains::ready))
         .routes(routes!(docs_page::document))
         .routes(routes!(docs_page::page))
         .routes(routes!(docs_page::error_page))

@@ -26,7 +26,7 @@ use crate::errors::Unserved;
 use crate::mailbox::Mailbox;
 use crate::sender::{SendJob, Sender};
 
-/// How soon the transaction behind a disputed count is searched for again.
+/// The pause between two searches for the transaction behind a disputed count.
 const COUNT_PROOF_PAUSE: Duration = Duration::from_secs(5);
 
 /// The search for the transaction that shows which of two disputed counts is right.
@@ -190,10 +190,10 @@ impl Session {
         let counts = self.context.chain.counts(self.submitter.address).await?;
         let cursor = self.state.cursor();
         let counts = match self.state.mode() {
+            // I12: only the cursor decides a strict submitter's nonces.
             Mode::Strict => without_lag(cursor, self.open_slots(), counts),
-            Mode::Pipelined => counts,
+            Mode::Pipelined => self.settle_first_counts(counts).await?,
         };
-        let counts = self.settle_first_counts(counts).await?;
         if let Some(doubt) = doubts(cursor, &counts, self.context.options.nonces.window) {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
             return Err(Unserved::unavailable(doubt.to_string()));

@@ -23,13 +23,13 @@ use tower::ServiceExt;
 
 use super::batch::{BatchItems, check_size};
 use super::body::{Fields, raw, read_object, read_whole};
-use super::chains::{Chains, ServedChain};
 use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX, to_response};
 use super::idempotency::{BatchKey, with_request_id};
 use super::middleware::trace_id;
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::read::parse_id;
+use super::served_chains::{Chains, ServedChain};
 
 /// On a request: another node passed it on because it does not serve the chain. It is not passed on
 /// again.
@@ -182,7 +182,7 @@ fn tx_in(path: &str) -> Option<&str> {
     (!is_other).then_some(id)
 }
 
-/// Whether the routes under a path are about one chain.
+/// Returns whether the routes under a path are about one chain.
 fn needs_chain(path: &str) -> bool {
     path.starts_with(path::TX) || path.starts_with(path::SUBMITTERS)
 }

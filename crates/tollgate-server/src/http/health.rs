@@ -1,4 +1,4 @@
-//! Liveness. Readiness is in `chains`.
+//! Liveness. Readiness is in `served_chains`.
 
 use serde::Serialize;
 use utoipa::ToSchema;

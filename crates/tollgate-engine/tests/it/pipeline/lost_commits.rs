@@ -255,7 +255,8 @@ const RELEASE: &str = "owner_node = ''";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn create_that_comes_while_an_idle_worker_releases_its_lease_is_accepted() {
-    let lease_idle = Duration::from_millis(100);
+    // Longer than it takes to lay the trap: a worker that has released its lease does so once.
+    let lease_idle = Duration::from_secs(3);
     let mut proxied = Proxied::with(EngineOptions { lease_idle, ..options() }).await;
     let mut release = proxied.proxy.pause_before(&[RELEASE]);
     release.reached().await;

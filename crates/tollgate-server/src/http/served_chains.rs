@@ -49,7 +49,7 @@ pub(crate) struct ServedChain {
     pub(crate) id: ChainId,
     pub(crate) name: String,
     started: OnceLock<StartedChain>,
-    /// Why it has not started yet.
+    /// The reason why it has not started yet.
     trouble: Mutex<String>,
 }
 
@@ -128,7 +128,7 @@ impl Chains {
         }
     }
 
-    /// Whether no new work is accepted any more.
+    /// Returns whether no new work is accepted any more.
     pub fn is_draining(&self) -> bool {
         self.0.draining.load(Ordering::Acquire) || self.engines().any(Engine::is_draining)
     }
