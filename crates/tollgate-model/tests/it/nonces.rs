@@ -80,6 +80,14 @@ fn mined_slots_are_outside_the_window_and_within_the_bound_of_unfinal_ones() {
 }
 
 #[test]
+fn placeholders_of_a_strict_submitter_are_opened_beside_its_slot_one_at_a_time() {
+    let fill = rules(Mode::Strict, 64).for_placeholders();
+    assert_eq!((fill.mode, fill.window), (Mode::Pipelined, 1));
+    let fill = rules(Mode::Pipelined, 64).for_placeholders();
+    assert_eq!((fill.mode, fill.window), (Mode::Pipelined, 64));
+}
+
+#[test]
 fn nonces_that_came_back_wait_for_a_new_count_also_in_a_full_window() {
     let rules = rules(Mode::Pipelined, 2);
     let full = NonceView { has_recyclable: true, open_slots: 2, ..view(9, 3) };
@@ -122,7 +130,12 @@ fn account_without_slots_begins_with_a_count_that_is_confirmed_proven_or_long_aw
         let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
         let counts = AccountCounts { highest: nonce(highest), support, ..counts };
         match first_counts(nonce(cursor), counts, nonce(proven), 64) {
-            FirstCounts::Use(counts) => Ok((counts.mined.get(), counts.sure.get())),
+            FirstCounts::Use(counts) => {
+                assert!(counts.pending >= counts.mined, "a pool has what is mined");
+                let is_higher = counts.mined > nonce(mined);
+                assert!(!is_higher || counts.support == Confirmed, "it is not disputed again");
+                Ok((counts.mined.get(), counts.sure.get()))
+            }
             FirstCounts::Prove { slot, .. } => Err(Some(slot.get())),
             FirstCounts::AskAgain => Err(None),
         }
