@@ -168,7 +168,7 @@ impl ChainStart {
             attempted.take().map(|attempted| attempted.send(()));
             let Err(why) = outcome else { return };
             warn!(chain_id = %of.id, chain = of.name, %why, "the chain has not started; retrying");
-            chains.has_trouble(of.id, &why.to_string());
+            chains.set_start_error(of.id, &why.to_string());
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RETRY_PAUSE_MAX);
         }
@@ -209,7 +209,7 @@ impl ChainStart {
             alerts: Arc::new(LoggedAlerts),
         };
         let engine = Engine::start(ports, options);
-        chains.has_started(engine, Box::new(move || endpoints(&chain)));
+        chains.mark_started(engine, Box::new(move || endpoints(&chain)));
         Ok(())
     }
 }

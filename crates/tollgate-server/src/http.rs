@@ -51,9 +51,9 @@ const LONG_POLL_LIMIT: Duration = query::WAIT_MAX.saturating_add(Duration::from_
 /// The state of the handlers of one chain.
 #[derive(Clone)]
 pub struct Api {
-    /// Carries out what is asked for.
+    /// The engine of the chain.
     pub engine: Engine,
-    /// Is read.
+    /// The database, for reads.
     pub store: Arc<dyn Store>,
     /// Connections to the other nodes.
     peers: Arc<Peers>,

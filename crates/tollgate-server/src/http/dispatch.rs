@@ -6,6 +6,8 @@
 //!
 //! A request for a chain that only other nodes serve is passed on to one of them, once.
 
+mod batch;
+
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -13,18 +15,15 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::{IntoResponse, Response};
-use futures_util::future::join_all;
-use serde::Serialize;
 use serde_json::value::RawValue;
 use tollgate_api::limit::BODY_BYTES_MAX;
-use tollgate_api::{BatchItem, ErrorCode, Number, Problem as ProblemBody, path, quoted};
+use tollgate_api::{ErrorCode, Number, path, quoted};
 use tollgate_model::{ChainId, U256};
 use tower::ServiceExt;
 
 use super::batch::{BatchItems, check_size};
 use super::body::{Fields, raw, read_object, read_whole};
 use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX, to_response};
-use super::idempotency::{BatchKey, with_request_id};
 use super::middleware::trace_id;
 use super::peers::Unanswered;
 use super::problem::Problem;
@@ -35,8 +34,6 @@ use super::served_chains::{Chains, ServedChain};
 /// again.
 pub(crate) const ROUTED: HeaderName = HeaderName::from_static(tollgate_api::header::ROUTED);
 
-/// The chains of a batch that are worked on at once (I13).
-const GROUPS_AT_ONCE: usize = 8;
 /// The time for which a chain that no live node serves counts as one that is served again soon.
 const SERVED_WITHIN: Duration = Duration::from_secs(3_600);
 
@@ -70,12 +67,12 @@ async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Pro
     if let Some(named) = named_chain(&mut request)? {
         return match find(chains, &named) {
             Some(chain) => run(chain, request).await,
-            None => elsewhere(chains, &named, request).await,
+            None => pass_on(chains, &named, request).await,
         };
     }
     let path = request.uri().path();
     if let Some(id) = tx_in(path) {
-        // Reading needs no engine, and what is wrong with an id, any chain's routes can say.
+        // Reads need no engine, and the routes of any chain refuse a malformed id.
         let tx_id = parse_id(id).ok().filter(|_| request.method() == Method::POST);
         let record = match tx_id {
             Some(tx_id) => chains.store().tx(tx_id).await?,
@@ -86,7 +83,7 @@ async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Pro
         };
         return match chains.find(of) {
             Some(chain) => run(chain, request).await,
-            None => elsewhere(chains, &Named::of(of), request).await,
+            None => pass_on(chains, &NamedChain::new("txId", of), request).await,
         };
     }
     if request.method() == Method::POST && (path == path::TX || path == path::BATCH) {
@@ -96,26 +93,26 @@ async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Pro
         return run(chain, request).await;
     }
     if needs_chain(path) {
-        return Err(which(chains, "chainId"));
+        return Err(chain_missing(chains, "chainId"));
     }
     run_anywhere(chains, request).await
 }
 
 /// A chain that a request names, and where it does so.
-struct Named {
+struct NamedChain {
     field: &'static str,
     id: U256,
 }
 
-impl Named {
-    fn of(id: ChainId) -> Self {
-        Self { field: "txId", id: U256::from(id.get()) }
+impl NamedChain {
+    fn new(field: &'static str, id: ChainId) -> Self {
+        Self { field, id: U256::from(id.get()) }
     }
 }
 
 /// The chain that the header or the query names. Takes it out of the query, which the routes of a chain
 /// read strictly.
-fn named_chain(request: &mut Request) -> Result<Option<Named>, Problem> {
+fn named_chain(request: &mut Request) -> Result<Option<NamedChain>, Problem> {
     let by_query = take_chain_id(request)?;
     let by_header = header_chain(request.headers())?;
     if let (Some(query), Some(header)) = (&by_query, &by_header)
@@ -129,7 +126,7 @@ fn named_chain(request: &mut Request) -> Result<Option<Named>, Problem> {
 
 /// The chain that the header names. A header that can't be read, or stands twice, is refused: it may
 /// have meant another chain.
-fn header_chain(headers: &HeaderMap) -> Result<Option<Named>, Problem> {
+fn header_chain(headers: &HeaderMap) -> Result<Option<NamedChain>, Problem> {
     let mut given = headers.get_all(CHAIN_ID).iter();
     let Some(value) = given.next() else { return Ok(None) };
     let text = value.to_str().unwrap_or_default();
@@ -137,7 +134,7 @@ fn header_chain(headers: &HeaderMap) -> Result<Option<Named>, Problem> {
     let what = match (id, given.next()) {
         (Some(id), None) => {
             let field = tollgate_api::header::CHAIN_ID;
-            return Ok(Some(Named { field, id: U256::from(id) }));
+            return Ok(Some(NamedChain { field, id: U256::from(id) }));
         }
         (_, Some(_)) => "is given more than once; a request is for one chain".to_owned(),
         (None, None) => format!("{} must be the id of a chain, in decimal", quoted(text)),
@@ -148,7 +145,7 @@ fn header_chain(headers: &HeaderMap) -> Result<Option<Named>, Problem> {
     Err(Problem::of_field(code, CHAIN_ID.as_str(), what))
 }
 
-fn take_chain_id(request: &mut Request) -> Result<Option<Named>, Problem> {
+fn take_chain_id(request: &mut Request) -> Result<Option<NamedChain>, Problem> {
     let Some(query) = request.uri().query() else { return Ok(None) };
     let is_chain = |pair: &&str| pair.split('=').next() == Some("chainId");
     let mut given = query.split('&').filter(is_chain);
@@ -165,10 +162,10 @@ fn take_chain_id(request: &mut Request) -> Result<Option<Named>, Problem> {
         false => format!("{path}?{}", rest.join("&")),
     };
     *request.uri_mut() = uri.parse::<Uri>().map_err(|_| Problem::defect())?;
-    Ok(Some(Named { field: "chainId", id }))
+    Ok(Some(NamedChain { field: "chainId", id }))
 }
 
-fn find<'a>(chains: &'a Chains, named: &Named) -> Option<&'a ServedChain> {
+fn find<'a>(chains: &'a Chains, named: &NamedChain) -> Option<&'a ServedChain> {
     let id = u64::try_from(named.id).ok()?;
     chains.find(ChainId::new(id).ok()?)
 }
@@ -184,11 +181,14 @@ fn tx_in(path: &str) -> Option<&str> {
 
 /// Returns whether the routes under a path are about one chain.
 fn needs_chain(path: &str) -> bool {
-    path.starts_with(path::TX) || path.starts_with(path::SUBMITTERS)
+    let is_under = |root: &str| {
+        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    is_under(path::TX) || is_under(path::SUBMITTERS)
 }
 
-fn which(chains: &Chains, field: &str) -> Problem {
-    let what = format!("is missing; this node serves several chains: {}", chains.in_words());
+fn chain_missing(chains: &Chains, field: &str) -> Problem {
+    let what = format!("is missing; this node serves several chains: {}", chains.listed());
     Problem::of_field(ErrorCode::MissingField, field, what)
 }
 
@@ -198,7 +198,7 @@ async fn run(chain: &ServedChain, request: Request) -> Result<Response, Problem>
     Ok(response.unwrap_or_else(|never| match never {}))
 }
 
-/// Any chain's routes can answer, since no engine is needed.
+/// Gives a request that needs no engine to the routes of any chain.
 async fn run_anywhere(chains: &Chains, request: Request) -> Result<Response, Problem> {
     let Some(started) = chains.started().next() else {
         let detail = "no chain of this node has started yet; GET /readyz says why";
@@ -208,9 +208,9 @@ async fn run_anywhere(chains: &Chains, request: Request) -> Result<Response, Pro
     Ok(response.unwrap_or_else(|never| match never {}))
 }
 
-/// A create says its chain in its body.
+/// Gives a create to the chain that its body names.
 async fn create(chains: &Chains, request: Request) -> Result<Response, Problem> {
-    let (parts, body) = whole(request).await?;
+    let (parts, body) = read_parts(request).await?;
     let again = || Request::from_parts(parts.clone(), Body::from(body.clone()));
     // The common case costs no parsing: one chain, and nothing that could name another.
     if let Some(chain) = chains.only()
@@ -218,158 +218,47 @@ async fn create(chains: &Chains, request: Request) -> Result<Response, Problem> 
     {
         return run(chain, again()).await;
     }
-    // A body that can't be read names no chain; the refusal that it deserves, any routes can give.
+    // A body that can't be read names no chain. The routes of any chain refuse it with the reason.
     let Ok(create) = raw(&body) else { return run_anywhere(chains, again()).await };
     if parts.uri.path() == path::BATCH {
         return match read_object(create) {
             Ok(BatchItems(items)) => {
                 check_size(&items)?;
-                batch(chains, &parts, &items).await
+                batch::create_over_chains(chains, &parts, &items).await
             }
             Err(_) => run_anywhere(chains, again()).await,
         };
     }
-    let Ok(named) = chain_of(create) else { return run_anywhere(chains, again()).await };
-    let Some(named) = named else { return run(only(chains)?, again()).await };
+    let Ok(named) = chain_of_create(create) else { return run_anywhere(chains, again()).await };
+    let Some(named) = named else { return run(assumed_chain(chains)?, again()).await };
     match find(chains, &named) {
         Some(chain) => run(chain, again()).await,
-        None => elsewhere(chains, &named, again()).await,
+        None => pass_on(chains, &named, again()).await,
     }
 }
 
 /// The chain of a request that names none.
-fn only(chains: &Chains) -> Result<&ServedChain, Problem> {
-    chains.only().ok_or_else(|| which(chains, "chainId"))
+fn assumed_chain(chains: &Chains) -> Result<&ServedChain, Problem> {
+    chains.only().ok_or_else(|| chain_missing(chains, "chainId"))
 }
 
-fn chain_of(create: &RawValue) -> Result<Option<Named>, Problem> {
+fn chain_of_create(create: &RawValue) -> Result<Option<NamedChain>, Problem> {
     let given = Fields::of(create, String::new())?.number("chainId")?;
-    given.map(|id| Ok(Named { field: "chainId", id: id.read("chainId")? })).transpose()
+    given.map(|id| Ok(NamedChain { field: "chainId", id: id.read("chainId")? })).transpose()
 }
 
-async fn whole(request: Request) -> Result<(Parts, Bytes), Problem> {
+async fn read_parts(request: Request) -> Result<(Parts, Bytes), Problem> {
     let (parts, body) = request.into_parts();
     let body = read_whole(Request::from_parts(parts.clone(), body), &()).await?;
     Ok((parts, body))
 }
 
-/// The items of a batch may be for several chains: each chain gets its own, and the answers are put
-/// together in the order of the items.
-async fn batch(
-    chains: &Chains,
-    parts: &Parts,
-    items: &[Box<RawValue>],
-) -> Result<Response, Problem> {
-    let key = BatchKey::of(&parts.headers)?;
-    let trace_id = trace_id(&parts.headers).to_owned();
-    let refused = |problem: Problem| {
-        let error = problem.with_trace_id(&trace_id);
-        BatchItem { status: error.status, tx: None, error: Some(error) }
-    };
-    let mut answers: Vec<Option<Box<RawValue>>> = vec![None; items.len()];
-    let mut groups: Vec<Group> = Vec::new();
-    for (place, item) in items.iter().enumerate() {
-        let named = chain_of(item).and_then(|named| match named {
-            Some(named) => Ok(named),
-            None => only(chains).map(|chain| Named::of(chain.id)),
-        });
-        match named {
-            Err(problem) => answers[place] = to_raw(&refused(problem)),
-            Ok(named) => {
-                // The place in the whole batch is part of the request id.
-                let renamed = match (&key, has_request_id(item)) {
-                    (Some(key), false) => with_request_id(item, &key.request_id(place)?),
-                    _ => None,
-                };
-                let item = renamed.unwrap_or_else(|| item.clone());
-                match groups.iter_mut().find(|group| group.named.id == named.id) {
-                    Some(group) => group.items.push((place, item)),
-                    None => groups.push(Group { named, items: vec![(place, item)] }),
-                }
-            }
-        }
-    }
-    let mut answered = Vec::new();
-    for some in groups.chunks(GROUPS_AT_ONCE) {
-        answered.extend(join_all(some.iter().map(|group| group.run(chains, parts))).await);
-    }
-    for (group, answered) in groups.iter().zip(answered) {
-        match answered {
-            Ok(texts) => {
-                for ((place, _), text) in group.items.iter().zip(texts) {
-                    answers[*place] = Some(text);
-                }
-            }
-            Err(problem) => {
-                for (place, _) in &group.items {
-                    answers[*place] = to_raw(&refused(problem.clone()));
-                }
-            }
-        }
-    }
-    #[derive(Serialize)]
-    struct Answers {
-        items: Vec<Box<RawValue>>,
-    }
-    Ok(axum::Json(Answers { items: answers.into_iter().flatten().collect() }).into_response())
-}
-
-fn to_raw(item: &BatchItem) -> Option<Box<RawValue>> {
-    serde_json::value::to_raw_value(item).ok()
-}
-
-fn has_request_id(item: &RawValue) -> bool {
-    Fields::of(item, String::new()).is_ok_and(|mut fields| fields.take("requestId").is_some())
-}
-
-/// The items of a batch that are for one chain.
-struct Group {
-    named: Named,
-    items: Vec<(usize, Box<RawValue>)>,
-}
-
-impl Group {
-    /// The answers, in the order of the items.
-    async fn run(&self, chains: &Chains, parts: &Parts) -> Result<Vec<Box<RawValue>>, Problem> {
-        #[derive(Serialize)]
-        struct Sent<'a> {
-            items: Vec<&'a RawValue>,
-        }
-        #[derive(serde::Deserialize)]
-        struct Received {
-            items: Vec<Box<RawValue>>,
-        }
-        let sent = Sent { items: self.items.iter().map(|(_, item)| &**item).collect() };
-        let body = serde_json::to_vec(&sent).map_err(|_| Problem::defect())?;
-        let mut parts = parts.clone();
-        parts.headers.remove(tollgate_api::header::IDEMPOTENCY_KEY);
-        parts.headers.remove(axum::http::header::CONTENT_LENGTH);
-        let request = Request::from_parts(parts, Body::from(body));
-        let response = match find(chains, &self.named) {
-            Some(chain) => run(chain, request).await?,
-            None => elsewhere(chains, &self.named, request).await?,
-        };
-        if let Some(problem) = response.extensions().get::<Problem>() {
-            return Err(problem.clone());
-        }
-        let status = response.status();
-        let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap_or_default();
-        let received = serde_json::from_slice::<Received>(&body).ok();
-        if let Some(received) = received.filter(|it| it.items.len() == self.items.len()) {
-            return Ok(received.items);
-        }
-        // Refused as a whole by a node that did nothing.
-        let refused = serde_json::from_slice::<ProblemBody>(&body).ok();
-        if let Some((code, body)) = refused.and_then(|body| Some((body.known_code()?, body))) {
-            return Err(Problem { code, body: Box::new(body) });
-        }
-        let why = format!("a node that serves chain {} answered {status}", self.named.id);
-        Err(Problem::no_answer_from_owner(why))
-    }
-}
-
 /// Passes a request on to a node that serves its chain.
-async fn elsewhere(chains: &Chains, named: &Named, request: Request) -> Result<Response, Problem> {
+async fn pass_on(
+    chains: &Chains,
+    named: &NamedChain,
+    request: Request,
+) -> Result<Response, Problem> {
     let is_forwarded = request.headers().contains_key(FORWARDED);
     let chain = u64::try_from(named.id).ok().and_then(|id| ChainId::new(id).ok());
     let refused = || {
@@ -377,7 +266,7 @@ async fn elsewhere(chains: &Chains, named: &Named, request: Request) -> Result<R
         let asked = chain.map_or_else(|| "the number".to_owned(), |chain| chain.to_string());
         let what = format!(
             "{asked} is not served by this node, which serves {}, nor by another one that is alive",
-            chains.in_words()
+            chains.listed()
         );
         // A node that forwarded it looks for another one.
         let code = if is_forwarded { ErrorCode::NotOwner } else { ErrorCode::WrongChain };
@@ -397,7 +286,7 @@ async fn elsewhere(chains: &Chains, named: &Named, request: Request) -> Result<R
         return Err(Problem::new(ErrorCode::Unavailable, detail));
     }
     // Spread by the request's trace id, which is as good as random.
-    let (mut parts, body) = whole(request).await?;
+    let (mut parts, body) = read_parts(request).await?;
     let start = trace_id(&parts.headers).bytes().map(usize::from).sum::<usize>() % nodes.len();
     nodes.rotate_left(start);
     parts.headers.insert(CHAIN_ID, HeaderValue::from(chain.get()));

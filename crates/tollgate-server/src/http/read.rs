@@ -70,7 +70,6 @@ pub(crate) async fn by_request(
     let request_id = RequestId::new(params.required("requestId")?).map_err(|error| {
         Problem::of_field(ErrorCode::InvalidRequestId, "requestId", error.problem)
     })?;
-    check_chain(&api, &mut params)?;
     params.end()?;
     let submitter = Submitter::new(api.engine.chain_id(), address);
     let found = api.store.tx_by_request(submitter, &request_id).await?;
@@ -103,7 +102,6 @@ pub(crate) async fn list(
 ) -> Result<Response, Problem> {
     let page = params.page()?;
     let after = params.cursor("cursor", |text| text.parse::<TxId>().ok())?;
-    check_chain(&api, &mut params)?;
     let chain_id = api.engine.chain_id();
     let instant =
         |name: &str, text: Option<String>| text.map(|text| read_time(name, &text)).transpose();
@@ -209,15 +207,6 @@ fn is_operator(params: &mut QueryParams) -> Result<bool, Problem> {
             let what = format!("{} must be operator", quoted(other));
             Err(Problem::of_field(ErrorCode::InvalidQuery, "view", what))
         }
-    }
-}
-
-fn check_chain(api: &Api, params: &mut QueryParams) -> Result<(), Problem> {
-    match params.number("chainId")? {
-        Some(asked) if asked != api.engine.chain_id().get() => {
-            Err(Problem::wrong_chain("chainId", asked, api.engine.chain_id()))
-        }
-        Some(_) | None => Ok(()),
     }
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct ServedChain {
     pub(crate) name: String,
     started: OnceLock<StartedChain>,
     /// The reason why it has not started yet.
-    trouble: Mutex<String>,
+    start_error: Mutex<String>,
 }
 
 /// A chain whose engine runs.
@@ -62,7 +62,7 @@ pub(crate) struct StartedChain {
 
 impl Chains {
     /// The chains of a node by id and name. Requests for a chain are refused until
-    /// [`Self::has_started`].
+    /// [`Self::mark_started`].
     ///
     /// `live_within` is the age of a heartbeat up to which another node counts as alive.
     pub fn new(
@@ -75,7 +75,7 @@ impl Chains {
             id,
             name,
             started: OnceLock::new(),
-            trouble: Mutex::new("no endpoint has answered yet".to_owned()),
+            start_error: Mutex::new("no endpoint has answered yet".to_owned()),
         });
         Self(Arc::new(Shared {
             served: served.collect(),
@@ -96,12 +96,12 @@ impl Chains {
             BrowserPolicy::default(),
             LIVE_WITHIN,
         );
-        chains.has_started(engine, Box::new(Vec::new));
+        chains.mark_started(engine, Box::new(Vec::new));
         chains
     }
 
     /// Serves a chain from now on. A chain that has started, or that is not in the list, is ignored.
-    pub fn has_started(&self, engine: Engine, endpoints: EndpointReader) {
+    pub fn mark_started(&self, engine: Engine, endpoints: EndpointReader) {
         let Some(chain) = self.find(engine.chain_id()) else { return };
         if self.is_draining() {
             engine.drain();
@@ -111,10 +111,10 @@ impl Chains {
         let _ = chain.started.set(StartedChain { api, routes, endpoints });
     }
 
-    /// Notes why a chain has not started.
-    pub fn has_trouble(&self, id: ChainId, why: &str) {
+    /// Sets the reason why a chain has not started.
+    pub fn set_start_error(&self, id: ChainId, why: &str) {
         if let Some(chain) = self.find(id) {
-            why.clone_into(&mut chain.trouble.lock().unwrap_or_else(PoisonError::into_inner));
+            why.clone_into(&mut chain.start_error.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 
@@ -176,7 +176,7 @@ impl Chains {
     }
 
     /// The served chains in words: `1 (mainnet), 8453 (base)`.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn listed(&self) -> String {
         let mut words = String::new();
         for ServedChain { id, name, .. } in &self.0.served {
             let comma = if words.is_empty() { "" } else { ", " };
@@ -193,13 +193,13 @@ impl ServedChain {
     /// The routes of the chain, if it has started.
     pub(crate) fn started(&self) -> Result<&StartedChain, Problem> {
         self.started.get().ok_or_else(|| {
-            let detail = format!("chain {} has not started yet: {}", self.id, self.trouble());
+            let detail = format!("chain {} has not started yet: {}", self.id, self.start_error());
             Problem::new(ErrorCode::Unavailable, detail)
         })
     }
 
-    fn trouble(&self) -> String {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn start_error(&self) -> String {
+        self.start_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn shown(&self) -> Chain {
@@ -207,7 +207,7 @@ impl ServedChain {
         let endpoints = self.started.get().map(|started| (started.endpoints)()).unwrap_or_default();
         let is_down = !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.resting);
         let (status, detail) = match (self.started.get(), head) {
-            (None, _) => ("starting", Some(self.trouble())),
+            (None, _) => ("starting", Some(self.start_error())),
             (Some(_), None) => {
                 ("starting", Some("no endpoint has delivered a block since the start".to_owned()))
             }
