@@ -17,7 +17,7 @@ use crate::lookup::RequestLookup;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
 use crate::supervisor::RestartCount;
-use crate::tracker::ReceiptReader;
+use crate::tracker::{ReceiptReader, SupportChecker};
 use crate::view::ChainView;
 use crate::watch::ValueReceiver;
 
@@ -40,6 +40,7 @@ pub(crate) struct Context {
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: ValueReceiver<ChainView>,
     pub(crate) reader: Arc<ReceiptReader>,
+    pub(crate) support: Arc<SupportChecker>,
     pub(crate) placement: Placement,
 }
 

@@ -9,8 +9,8 @@ use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, Checkpoints, Store, TxReceipt};
-use tollgate_model::{Address, B256, ChainId, NodeId, Submitter, Timestamp, Wei};
+use tollgate_model::port::{Alerts, Checkpoints, Store};
+use tollgate_model::{Address, ChainId, NodeId, Submitter, Timestamp, Wei};
 
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
@@ -21,7 +21,7 @@ use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
 use crate::supervisor::{RestartCount, supervise};
-use crate::tracker::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
+use crate::tracker::{ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier};
 use crate::view::ChainView;
 use crate::watch;
 use crate::worker::{Command, CreateJob, Inbox, Worker};
@@ -94,15 +94,9 @@ impl Workers {
 }
 
 impl WorkerNotifier for Workers {
-    fn mined(&self, submitter: Submitter, receipts: Vec<TxReceipt>) {
+    fn notify(&self, submitter: Submitter, events: Vec<WorkerEvent>) {
         if let Some(handle) = self.lock().get(&submitter) {
-            handle.mailbox.post(receipts.into_iter().map(WorkerEvent::Mined));
-        }
-    }
-
-    fn block_left(&self, submitter: Submitter, number: u64, hash: B256) {
-        if let Some(handle) = self.lock().get(&submitter) {
-            handle.mailbox.post([WorkerEvent::BlockLeft { number, hash }]);
+            handle.mailbox.post(events);
         }
     }
 }
@@ -121,16 +115,22 @@ impl Engine {
         let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease, served);
         let workers = Arc::new(Workers::default());
         let (view, watched) = watch::channel(ChainView::default());
-        let reader = Arc::new(ReceiptReader::new(ReaderSetup {
+        let setup = Arc::new(ReaderSetup {
             chain: chain.clone(),
             attempts: attempts.clone(),
             workers: workers.clone(),
             alerts: alerts.clone(),
             alert_after: options.receipt_alert_after,
-        }));
-        let tracker = Tracker { chain: chain.clone(), rule: options.finality, reader, view };
-        let tracker = Arc::new(tracker);
-        let reader = tracker.reader.clone();
+        });
+        let reader = Arc::new(ReceiptReader::new(setup.clone()));
+        let support = Arc::new(SupportChecker::new(setup));
+        let tracker = Arc::new(Tracker {
+            chain: chain.clone(),
+            rule: options.finality,
+            reader: reader.clone(),
+            support: support.clone(),
+            view,
+        });
         supervise(&deaths, "tracker", move || tracker.clone().run());
         let context = Context {
             node,
@@ -150,6 +150,7 @@ impl Engine {
             attempts,
             view: watched,
             reader,
+            support,
             placement,
         };
         let engine = Self { context: Arc::new(context), workers };

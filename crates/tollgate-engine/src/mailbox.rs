@@ -22,6 +22,10 @@ pub(crate) enum WorkerEvent {
     /// A block below the view that was in the evidence of its transactions is not canonical, by two
     /// answers in a row.
     BlockLeft { number: u64, hash: B256 },
+    /// A receipt is supported well enough to be final.
+    Supported(TxReceipt),
+    /// A receipt was proven wrong: its block does not hold the transaction.
+    Refuted(TxReceipt),
     /// A node answered to a send.
     Answered(SendOutcome),
     /// A search of slots that the chain has used has ended.

@@ -12,6 +12,7 @@
 mod block_buffer;
 mod receipts;
 mod stall;
+mod support;
 #[cfg(test)]
 mod tests;
 
@@ -20,17 +21,18 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
+use tollgate_model::Submitter;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
-use tollgate_model::{B256, Submitter};
 use tracing::{debug, warn};
 
+use crate::mailbox::WorkerEvent;
 use crate::view::ChainView;
 use crate::watch::ValueSender;
 use block_buffer::{AHEAD_MAX, BlockBuffer};
 pub(crate) use receipts::{ReaderSetup, ReceiptReader};
 use stall::Stall;
+pub(crate) use support::SupportChecker;
 
 /// Blocks that the view keeps beyond those that finality needs.
 const VIEW_MARGIN: u64 = 128;
@@ -45,12 +47,9 @@ const TAG_INTERVAL: Duration = Duration::from_secs(2);
 /// found by their hashes when they are due to be resent.
 const GAP_MAX: u64 = 4_096;
 
-/// Notifies the worker of a submitter. No method blocks.
+/// Notifies the worker of a submitter. Never blocks.
 pub(crate) trait WorkerNotifier: Send + Sync + 'static {
-    fn mined(&self, submitter: Submitter, receipts: Vec<TxReceipt>);
-
-    /// A block below the view that the worker asked about is no longer canonical.
-    fn block_left(&self, submitter: Submitter, number: u64, hash: B256);
+    fn notify(&self, submitter: Submitter, events: Vec<WorkerEvent>);
 }
 
 /// Follows one chain.
@@ -58,6 +57,7 @@ pub(crate) struct Tracker {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) rule: FinalityRule,
     pub(crate) reader: Arc<ReceiptReader>,
+    pub(crate) support: Arc<SupportChecker>,
     pub(crate) view: ValueSender<ChainView>,
 }
 
@@ -70,6 +70,7 @@ impl Tracker {
             () = self.follow() => {}
             () = self.follow_tag() => {}
             () = self.reader.run(&self.view) => {}
+            () = self.support.run(&self.view) => {}
         }
     }
 

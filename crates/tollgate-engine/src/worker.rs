@@ -347,12 +347,15 @@ impl OwnedWorker {
         view: &ChainView,
     ) -> Result<(), Stop> {
         let (mut receipts, mut blocks_left) = (Vec::new(), HashSet::new());
+        let (mut supported, mut refuted) = (Vec::new(), Vec::new());
         let (mut searched, mut looked_up) = (Vec::new(), Vec::new());
         let (mut answers, mut decisions) = (Vec::new(), Vec::new());
         for event in events {
             match event {
                 WorkerEvent::Mined(receipt) => receipts.push(receipt),
                 WorkerEvent::BlockLeft { number, hash } => drop(blocks_left.insert((number, hash))),
+                WorkerEvent::Supported(receipt) => supported.push(receipt),
+                WorkerEvent::Refuted(receipt) => refuted.push(receipt),
                 WorkerEvent::Searched(slots) => searched.extend(slots),
                 WorkerEvent::LookedUp { number, found } => looked_up.push((number, found)),
                 WorkerEvent::Answered(outcome) => answers.push(outcome),
@@ -366,7 +369,8 @@ impl OwnedWorker {
         for (number, found) in looked_up {
             self.upkeep.note_looked_up(session, number, found, view).await?;
         }
-        evidence::record_forks(session, &blocks_left, view).await?;
+        evidence::record_forks(session, &blocks_left, &refuted, view).await?;
+        evidence::note_support(session, supported);
         evidence::record_finality(session, view).await?;
         evidence::record_answers(session, answers).await?;
         for decided in decisions {

@@ -4,6 +4,7 @@
 //! healthy endpoint, and one endpoint alone never moves a mark back; sends may go to several. Never
 //! decides what happens to a transaction.
 
+mod block_proof;
 mod blocks;
 mod config;
 mod corroboration;
@@ -20,6 +21,7 @@ mod occupants;
 mod past_counts;
 mod pool_member;
 mod pools;
+mod receipt_support;
 mod receipts;
 mod revert_reason;
 mod router;
@@ -47,6 +49,7 @@ use tollgate_model::port::chain::{
     ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
     SlotSearch, Speed, TxLocation,
 };
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
 use crate::endpoint::json::{Quantity, TransactionJson};
@@ -292,6 +295,15 @@ impl Chain for EvmChain {
 
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
         receipts::receipts(&self.router, block, self.size_of(block.hash), of).await
+    }
+
+    fn has_several_endpoints(&self) -> bool {
+        self.router.readers_configured() > 1
+    }
+
+    async fn receipt_support(&self, receipts: &[TxReceipt]) -> Vec<ReceiptSupport> {
+        let size = receipts.first().and_then(|receipt| self.size_of(receipt.block_hash));
+        receipt_support::receipt_support(&self.router, size, receipts).await
     }
 
     async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {

@@ -11,7 +11,7 @@
 //! [`expiry`] (is it still wanted), [`resubmit`] and [`gap`] (is it sent again), [`bump`] (are its fees
 //! raised), [`hindrance`] (what keeps blocks from including it), [`diagnose`] (what do the pools show),
 //! [`rejected`] (what happens to a slot that no node accepts), [`stuck`] (which policy is asked, and what
-//! may be done), [`reconcile`] (does the chain agree).
+//! may be done), [`reconcile`] (does the chain agree), [`receipt_support`] (is its receipt confirmed).
 //!
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
 //!
@@ -41,6 +41,7 @@ pub mod mode;
 pub mod nonce;
 pub mod ownership;
 pub mod port;
+pub mod receipt_support;
 pub mod reconcile;
 pub mod refusal;
 pub mod rejected;

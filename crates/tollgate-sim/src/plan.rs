@@ -71,6 +71,8 @@ pub(crate) enum Lie {
     PrunesReceipts(u64),
     /// Never has one receipt in so many.
     LacksReceipts(u64),
+    /// The status of one receipt in so many is the opposite of the true one.
+    FlipsReceipts(u64),
     /// Never has one block in so many.
     LacksBlocks(u64),
     /// Takes only small transactions, and calls the others invalid.
@@ -113,7 +115,7 @@ impl Lie {
 
     /// Draws any of them.
     fn any(rng: &mut Rng) -> Self {
-        match rng.below(11) {
+        match rng.below(12) {
             0 => Self::HeadAhead(1 + rng.below(2) * 499),
             1 => Self::PendingCounts(1 + 99_999 * rng.below(2) as i64),
             2 => Self::Counts([-3, 5, 100_000][rng.below(3) as usize]),
@@ -124,6 +126,7 @@ impl Lie {
             7 => Self::Estimates(1 << (30 + rng.below(30))),
             8 => Self::TagsAtHead,
             9 => Self::Together,
+            10 => Self::FlipsReceipts(1 + rng.below(3)),
             _ => Self::of_the_model(rng),
         }
     }
@@ -264,6 +267,7 @@ impl Plan {
                     | Lie::Counts(_)
                     | Lie::Fees(_)
                     | Lie::TagsAtHead
+                    | Lie::FlipsReceipts(_)
                     | Lie::Together
             )
         ) {

@@ -78,6 +78,8 @@ bugs! {
     OneVoiceBlocks,
     /// Receipts come from one endpoint.
     OneVoiceReceipts,
+    /// A receipt of one endpoint is final without a second one.
+    ReceiptsUnsupported,
     /// Everything is sent to one endpoint.
     OneVoiceSends,
     /// Each call is made many times, and the quota goes with them.
@@ -157,6 +159,7 @@ impl Bug {
             Self::OneVoiceHeads => plan.tell(Lie::HeadAhead(500)),
             Self::OneVoiceBlocks => plan.tell(Lie::LacksBlocks(2)),
             Self::OneVoiceReceipts => plan.tell(Lie::LacksReceipts(2)),
+            Self::ReceiptsUnsupported => plan.tell(Lie::FlipsReceipts(1)),
             Self::OneVoiceSends => plan.tell(Lie::Swallows),
             Self::WastedCalls => {
                 plan.real_client = true;

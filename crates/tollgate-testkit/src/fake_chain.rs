@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tollgate_devchain::chain::{BaseFee, Behaviour, Beyond, DroppedTxs, MAIN_POOL, Reorg};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::TxReceipt;
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, TxHash, U256};
 
 use faults::Faults;
@@ -264,6 +265,11 @@ impl FakeChain {
     /// of a block are not affected.
     pub fn lose_receipts(&self, loses: bool) {
         self.script(|script| script.loses_receipts = loses);
+    }
+
+    /// Several endpoints say this about every receipt.
+    pub fn set_support(&self, support: ReceiptSupport) {
+        self.lock().script.support = Some(support);
     }
 
     /// Receipts of failures in a block come without a reason, and a query for one waits for ever.

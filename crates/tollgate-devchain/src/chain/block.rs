@@ -1,12 +1,13 @@
 //! A block: header, transactions, receipts, and a hash that is really the hash of the header.
 //!
-//! The header's roots are plain digests of what they stand for, not Merkle tries: they bind the
-//! hash to the contents, which is all that a transaction manager can see.
+//! The roots of transactions and receipts are those of their Merkle tries, so that a block proves its
+//! receipts. The state root is a plain digest.
 
 use std::sync::Arc;
 
-use alloy_consensus::Header;
 use alloy_consensus::constants::{EMPTY_OMMER_ROOT_HASH, EMPTY_WITHDRAWALS};
+use alloy_consensus::proofs::{calculate_receipt_root, ordered_trie_root_with_encoder};
+use alloy_consensus::{Header, ReceiptEnvelope};
 use alloy_primitives::{Address, B256, Keccak256, U256, address};
 
 use super::tx::Tx;
@@ -23,6 +24,17 @@ pub struct Receipt {
     pub effective_gas_price: u128,
     /// The contract it made.
     pub contract_address: Option<Address>,
+}
+
+impl Receipt {
+    fn envelope(&self, tx: &Tx) -> ReceiptEnvelope {
+        let receipt = alloy_consensus::Receipt {
+            status: self.is_success.into(),
+            cumulative_gas_used: self.cumulative_gas_used,
+            logs: Vec::new(),
+        };
+        ReceiptEnvelope::from_typed(tx.envelope.tx_type(), receipt)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -65,15 +77,10 @@ pub(super) struct Sealing {
 }
 
 pub(super) fn seal(sealing: &Sealing, txs: Vec<Arc<Tx>>, receipts: Vec<Receipt>) -> Block {
-    let mut hashes = Keccak256::new();
-    txs.iter().for_each(|tx| hashes.update(tx.hash));
-    let mut results = Keccak256::new();
-    for receipt in &receipts {
-        results.update([u8::from(receipt.is_success)]);
-        results.update(receipt.cumulative_gas_used.to_be_bytes());
-        results.update(receipt.effective_gas_price.to_be_bytes());
-    }
-    let (transactions_root, receipts_root) = (hashes.finalize(), results.finalize());
+    let transactions_root =
+        ordered_trie_root_with_encoder(&txs, |tx: &Arc<Tx>, out| out.extend_from_slice(&tx.raw));
+    let encoded: Vec<_> = txs.iter().zip(&receipts).map(|(tx, it)| it.envelope(tx)).collect();
+    let receipts_root = calculate_receipt_root(&encoded);
     let mut state = Keccak256::new();
     state.update(sealing.parent_state_root);
     state.update(receipts_root);

@@ -82,6 +82,7 @@ fn change(settings: &mut Settings, name: &str, params: &Params<'_>) -> Result<bo
         "setEstimate" => untruths.estimate = params.number(0, "gas")?,
         "setReceipts" => untruths.receipts = params.number(0, "blocks")?,
         "lackReceipts" => untruths.lacked_receipts = params.number(0, "oneIn")?,
+        "flipReceipts" => untruths.flipped_receipts = params.number(0, "oneIn")?,
         "lackBlocks" => untruths.lacked_blocks = params.number(0, "oneIn")?,
         "setBalancer" => {
             let probability = params.float(1, "probability").unwrap_or(0.5);

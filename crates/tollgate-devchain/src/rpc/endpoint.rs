@@ -53,6 +53,8 @@ pub(crate) struct Untruths {
     pub(crate) receipts: Option<u64>,
     /// Never has one receipt in so many.
     pub(crate) lacked_receipts: Option<u64>,
+    /// The status of one receipt in so many is the opposite of the true one.
+    pub(crate) flipped_receipts: Option<u64>,
     /// Never has one block in so many, by number, unless it is the head.
     pub(crate) lacked_blocks: Option<u64>,
     /// Another node behind the same URL.
@@ -85,9 +87,18 @@ impl Untruths {
     /// Receipts of transactions in the block of this number are missing.
     pub(super) fn lacks_receipt(&self, hash: &B256, number: u64, head: u64) -> bool {
         let is_pruned = self.receipts.is_some_and(|kept| number.saturating_add(kept) < head);
-        let one_in = self.lacked_receipts.unwrap_or(0);
-        is_pruned || (one_in > 0 && u64::from(hash[31]) % one_in == one_in - 1)
+        is_pruned || is_one_in(self.lacked_receipts, hash)
     }
+
+    /// The receipt tells the opposite of the true status.
+    pub(super) fn flips_receipt(&self, hash: &B256) -> bool {
+        is_one_in(self.flipped_receipts, hash)
+    }
+}
+
+/// Chooses one transaction in so many by its hash.
+fn is_one_in(one_in: Option<u64>, hash: &B256) -> bool {
+    one_in.is_some_and(|one_in| one_in > 0 && u64::from(hash[31]) % one_in == one_in - 1)
 }
 
 /// Access control of an endpoint.

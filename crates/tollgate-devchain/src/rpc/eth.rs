@@ -231,7 +231,9 @@ impl Ask<'_> {
     fn receipt(&self) -> Answer {
         let hash = self.params.hash(0, "hash")?;
         match self.found(&hash) {
-            Some(Found::Mined(block, index)) => Ok(json::receipt(&block, index)),
+            Some(Found::Mined(block, index)) => {
+                Ok(json::receipt(&block, index, self.settings.untruths.flips_receipt(&hash)))
+            }
             Some(Found::Pooled(_)) | None => Ok(Value::Null),
         }
     }
@@ -245,7 +247,7 @@ impl Ask<'_> {
             return Ok(Value::Null);
         }
         let has = |hash: &B256| !untruths.lacks_receipt(hash, block.number(), head);
-        Ok(json::receipts(&block, has))
+        Ok(json::receipts(&block, has, |hash| untruths.flips_receipt(hash)))
     }
 
     fn fee_history(&self) -> Answer {

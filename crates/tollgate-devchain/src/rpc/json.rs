@@ -146,18 +146,23 @@ pub(super) fn found(found: &Found) -> Value {
     }
 }
 
-pub(super) fn receipt(block: &Block, index: usize) -> Value {
-    receipt_with(block, index, &no_bloom())
+pub(super) fn receipt(block: &Block, index: usize, is_flipped: bool) -> Value {
+    receipt_with(block, index, is_flipped, &no_bloom())
 }
 
 /// The receipts of a block that `has` says so of, in order; linear in their number.
-pub(super) fn receipts(block: &Block, has: impl Fn(&B256) -> bool) -> Value {
+pub(super) fn receipts(
+    block: &Block,
+    has: impl Fn(&B256) -> bool,
+    is_flipped: impl Fn(&B256) -> bool,
+) -> Value {
     let bloom = no_bloom();
-    let had = (0..block.txs.len()).filter(|index| has(&block.txs[*index].hash));
-    had.map(|index| receipt_with(block, index, &bloom)).collect()
+    let hash = |index: usize| &block.txs[index].hash;
+    let had = (0..block.txs.len()).filter(|index| has(hash(*index)));
+    had.map(|index| receipt_with(block, index, is_flipped(hash(index)), &bloom)).collect()
 }
 
-fn receipt_with(block: &Block, index: usize, bloom: &str) -> Value {
+fn receipt_with(block: &Block, index: usize, is_flipped: bool, bloom: &str) -> Value {
     let (tx, receipt) = (&block.txs[index], &block.receipts[index]);
     json!({
         "transactionHash": hash(tx.hash),
@@ -173,7 +178,7 @@ fn receipt_with(block: &Block, index: usize, bloom: &str) -> Value {
         "logs": [],
         "logsBloom": bloom,
         "type": quantity(tx.envelope.ty()),
-        "status": quantity(u8::from(receipt.is_success)),
+        "status": quantity(u8::from(receipt.is_success != is_flipped)),
     })
 }
 

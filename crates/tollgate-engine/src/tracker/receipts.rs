@@ -20,18 +20,19 @@ use tracing::warn;
 
 use super::WorkerNotifier;
 use crate::context::AttemptIndex;
+use crate::mailbox::WorkerEvent;
 use crate::view::{ChainView, Standing};
 use crate::watch::ValueSender;
 
 /// Reads in flight at once (I13).
-const JOBS_MAX: usize = 8;
+pub(super) const JOBS_MAX: usize = 8;
 /// The pause after the first failed try; it doubles.
 const PAUSE_MIN: Duration = Duration::from_millis(250);
 /// The longest pause before the alert about a receipt. Its block is in the view, so endpoints have it: a
 /// rate limit of some seconds must not delay it for much longer.
-const PAUSE_BEFORE_ALERT_MAX: Duration = Duration::from_secs(4);
+pub(super) const PAUSE_BEFORE_ALERT_MAX: Duration = Duration::from_secs(4);
 /// The longest pause after that.
-const PAUSE_MAX: Duration = Duration::from_secs(30);
+pub(super) const PAUSE_MAX: Duration = Duration::from_secs(30);
 /// The pause between two alerts about the same receipt or block.
 pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
 /// Replays of failed transactions at once.
@@ -40,7 +41,7 @@ const REASON_WITHIN: Duration = Duration::from_secs(5);
 /// A block below the view that no worker has asked about for this long is no longer checked.
 const OLDER_WANTED: Duration = Duration::from_secs(60);
 
-/// The dependencies of the reader.
+/// The dependencies of those who read and check receipts.
 pub(crate) struct ReaderSetup {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) attempts: AttemptIndex,
@@ -51,7 +52,7 @@ pub(crate) struct ReaderSetup {
 
 /// Reads pending receipts and checks blocks below the view.
 pub(crate) struct ReceiptReader {
-    setup: ReaderSetup,
+    setup: Arc<ReaderSetup>,
     /// At most one entry for each open attempt, and those are bounded by the windows (I13).
     pending: Mutex<BTreeMap<TxHash, PendingReceipt>>,
     /// At most one entry for each block below the view that holds an unfinished transaction.
@@ -62,23 +63,23 @@ pub(crate) struct ReceiptReader {
 
 /// When a read is tried.
 #[derive(Clone, Copy)]
-struct Retry {
-    tries: u32,
-    due: Instant,
-    in_flight: bool,
+pub(super) struct Retry {
+    pub(super) tries: u32,
+    pub(super) due: Instant,
+    pub(super) in_flight: bool,
 }
 
 impl Retry {
-    fn now() -> Self {
+    pub(super) fn now() -> Self {
         Self { tries: 0, due: Instant::now(), in_flight: false }
     }
 
-    fn failed(&mut self, pause_max: Duration) {
+    pub(super) fn failed(&mut self, pause_max: Duration) {
         let pause = PAUSE_MIN.saturating_mul(1 << self.tries.min(16)).min(pause_max);
         *self = Self { tries: self.tries + 1, due: Instant::now() + pause, in_flight: false };
     }
 
-    fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&self, now: Instant) -> bool {
         !self.in_flight && self.due <= now
     }
 }
@@ -108,12 +109,12 @@ enum ReadJob {
     Older(u64, B256),
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl ReceiptReader {
-    pub(crate) fn new(setup: ReaderSetup) -> Self {
+    pub(crate) fn new(setup: Arc<ReaderSetup>) -> Self {
         let (pending, older) = (Mutex::default(), Mutex::default());
         let replays = Semaphore::new(REASONS_AT_ONCE);
         Self { setup, pending, older, changed: Notify::new(), replays }
@@ -297,7 +298,7 @@ impl ReceiptReader {
         drop(older);
         warn!(number, %hash, "block below the view is no longer canonical");
         for submitter in asked_by {
-            self.setup.workers.block_left(submitter, number, hash);
+            self.setup.workers.notify(submitter, vec![WorkerEvent::BlockLeft { number, hash }]);
         }
     }
 
@@ -340,7 +341,8 @@ impl ReceiptReader {
             self.setup.alerts.raise(&alert);
         }
         for (owner, receipts) in by_owner {
-            self.setup.workers.mined(owner, receipts);
+            let events = receipts.into_iter().map(WorkerEvent::Mined).collect();
+            self.setup.workers.notify(owner, events);
         }
         failed
     }
@@ -353,7 +355,7 @@ impl ReceiptReader {
         };
         let reason = timeout(REASON_WITHIN, replay).await;
         receipt.revert_reason = reason.ok().flatten();
-        self.setup.workers.mined(owner, vec![receipt]);
+        self.setup.workers.notify(owner, vec![WorkerEvent::Mined(receipt)]);
     }
 
     /// The alert about a receipt that could not be read for long, if it is due.

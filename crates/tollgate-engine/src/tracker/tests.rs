@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain};
-use tollgate_model::port::{Alert, Alerts, TxReceipt};
+use tollgate_model::port::{Alert, Alerts};
 use tollgate_model::{Address, B256, Submitter};
 use tollgate_testkit::fake_chain::{FakeChain, Query};
 
 use super::block_buffer::BlockBuffer;
-use super::{ReaderSetup, ReceiptReader, Tracker, WorkerNotifier};
+use super::{ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier};
 use crate::context::AttemptIndex;
+use crate::mailbox::WorkerEvent;
 use crate::view::ChainView;
 use crate::watch;
 
@@ -24,17 +25,13 @@ struct Ignore;
 struct Told(AtomicUsize);
 
 impl WorkerNotifier for Told {
-    fn mined(&self, _submitter: Submitter, receipts: Vec<TxReceipt>) {
-        self.0.fetch_add(receipts.len(), Ordering::Relaxed);
+    fn notify(&self, _submitter: Submitter, events: Vec<WorkerEvent>) {
+        self.0.fetch_add(events.len(), Ordering::Relaxed);
     }
-
-    fn block_left(&self, _submitter: Submitter, _number: u64, _hash: B256) {}
 }
 
 impl WorkerNotifier for Ignore {
-    fn mined(&self, _submitter: Submitter, _receipts: Vec<TxReceipt>) {}
-
-    fn block_left(&self, _submitter: Submitter, _number: u64, _hash: B256) {}
+    fn notify(&self, _submitter: Submitter, _events: Vec<WorkerEvent>) {}
 }
 
 impl Alerts for Ignore {
@@ -42,7 +39,7 @@ impl Alerts for Ignore {
 }
 
 fn tracker(chain: &Arc<FakeChain>) -> Tracker {
-    let reader = ReceiptReader::new(ReaderSetup {
+    let setup = Arc::new(ReaderSetup {
         chain: chain.clone(),
         attempts: AttemptIndex::default(),
         workers: Arc::new(Ignore),
@@ -51,7 +48,9 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
     });
     let (view, _) = watch::channel(ChainView::default());
     let rule = FinalityRule::Confirmations(3);
-    Tracker { chain: chain.clone(), rule, reader: Arc::new(reader), view }
+    let reader = Arc::new(ReceiptReader::new(setup.clone()));
+    let support = Arc::new(SupportChecker::new(setup));
+    Tracker { chain: chain.clone(), rule, reader, support, view }
 }
 
 #[tokio::test]
@@ -85,13 +84,14 @@ async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_sec
     assert_eq!(block.transactions, [hash]);
     let attempts = AttemptIndex::default();
     attempts.insert(hash, Submitter::new(chain.chain_id(), from));
-    let reader = ReceiptReader::new(ReaderSetup {
+    let setup = Arc::new(ReaderSetup {
         chain: chain.clone(),
         attempts,
         workers: told.clone(),
         alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
     });
+    let reader = ReceiptReader::new(setup);
     let (view, _seen) = watch::channel(ChainView::default());
     chain.fail(Query::Receipt(hash), true);
     reader.request_receipts(&block);

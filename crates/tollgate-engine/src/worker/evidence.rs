@@ -41,7 +41,7 @@ pub(super) async fn record_receipts(
             Standing::Orphaned | Standing::Ahead => continue,
         }
         let Some(tx) = session.state.in_flight().by_hash(receipt.tx_hash) else { continue };
-        let is_known = tx.mined.as_ref().is_some_and(|known| known.is_same_receipt(&receipt));
+        let is_known = tx.mined.as_ref().is_some_and(|known| known.has_outcome_of(&receipt));
         if !is_known && noted.insert(tx.tx_id) {
             section.updates.push(mined(tx, receipt, view)?);
         }
@@ -64,17 +64,21 @@ fn mined(tx: &InFlightTx, receipt: TxReceipt, view: &ChainView) -> Result<TxUpda
     Ok(update)
 }
 
-/// I9: a receipt whose block left the canonical chain is no receipt. `blocks_left` are blocks below the view;
-/// they count once, so that a receipt that is found again is looked at anew.
+/// I9: a receipt whose block left the canonical chain is no receipt, nor is one that was refuted.
+/// `blocks_left` are blocks below the view; they count once, so that a receipt that is found again is
+/// looked at anew.
 pub(super) async fn record_forks(
     session: &mut Session,
     blocks_left: &HashSet<(u64, B256)>,
+    refuted: &[TxReceipt],
     view: &ChainView,
 ) -> Result<(), Stop> {
     let left = |mined: &TxReceipt| match view.standing(mined.block_number, mined.block_hash) {
         Standing::Orphaned => true,
         Standing::Older => blocks_left.contains(&(mined.block_number, mined.block_hash)),
-        Standing::Canonical | Standing::Ahead => false,
+        Standing::Canonical | Standing::Ahead => {
+            refuted.iter().any(|refuted| refuted.has_outcome_of(mined))
+        }
     };
     for tx in session.state.in_flight_mut().iter_mut() {
         // What was seen in a slot is looked for anew as well.
@@ -108,17 +112,33 @@ async fn take_back(
     Ok(())
 }
 
-/// I8: only a receipt in the canonical chain at the threshold is final.
+/// Notes receipts that are supported well enough to be final.
+pub(super) fn note_support(session: &mut Session, supported: Vec<TxReceipt>) {
+    for receipt in supported {
+        let tx = session.state.in_flight().by_hash(receipt.tx_hash).map(|tx| tx.tx_id);
+        if let Some(tx) = tx.and_then(|tx_id| session.state.tx_mut(tx_id)) {
+            tx.supported = Some(receipt);
+        }
+    }
+}
+
+/// I8: only a receipt in the canonical chain at the threshold is final, and only with support. Support is
+/// requested once another block is on top, so that it is there in time.
 pub(super) async fn record_finality(session: &mut Session, view: &ChainView) -> Result<(), Stop> {
     let Some(height) = view.height() else { return Ok(()) };
-    let rule = session.context.options.finality;
+    let (rule, support) = (session.context.options.finality, &session.context.support);
+    let needs_support = support.is_needed();
     let (mut section, mut orphans) = (session.section(), Vec::new());
     for tx in session.state.in_flight().iter() {
         let Some(mined) = &tx.mined else { continue };
-        if !is_settled(rule, height, mined.block_number) {
+        let is_settled = is_settled(rule, height, mined.block_number);
+        let is_supported = !needs_support || tx.is_supported();
+        if !is_settled && (is_supported || height.head <= mined.block_number) {
             continue;
         }
         match view.standing(mined.block_number, mined.block_hash) {
+            Standing::Canonical if !is_supported => support.request(session.submitter, mined),
+            _ if !is_settled => {}
             Standing::Canonical => {
                 let mut update = moved(tx, TxEvent::Finalised(verdict_of(tx, mined)))?;
                 update.confirmations = Some(confirmations(mined, view, tx.forked));

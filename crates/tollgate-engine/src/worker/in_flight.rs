@@ -37,6 +37,8 @@ pub(super) struct InFlightTx {
     /// First to last: whichever is mined is recognised (I5).
     pub(super) attempts: Vec<SentAttempt>,
     pub(super) mined: Option<TxReceipt>,
+    /// The receipt that the endpoints support, if it was asked for.
+    pub(super) supported: Option<TxReceipt>,
     /// Its receipt was once in a block that is not canonical any more.
     pub(super) forked: bool,
     pub(super) sending: Sending,
@@ -115,6 +117,7 @@ impl InFlightTx {
             accepted_at: record.created_at,
             attempts: attempts.into_iter().map(SentAttempt::stored).collect(),
             mined: record.mined,
+            supported: None,
             forked: new_fork,
             sending,
             answers: Answers::default(),
@@ -141,6 +144,7 @@ impl InFlightTx {
             accepted_at,
             attempts: vec![SentAttempt::new(slot.attempt, now)],
             mined: None,
+            supported: None,
             forked: false,
             sending: Sending::from(now),
             answers: Answers::none(),
@@ -179,6 +183,12 @@ impl InFlightTx {
                 (self.mined, self.forked, self.slot) = (None, true, SlotKnowledge::NONE);
             }
         }
+    }
+
+    /// The endpoints support the receipt that it has.
+    pub(super) fn is_supported(&self) -> bool {
+        let both = self.mined.as_ref().zip(self.supported.as_ref());
+        both.is_some_and(|(mined, supported)| mined.has_outcome_of(supported))
     }
 
     /// Its newest attempt is sent now.

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::port::AlertKind;
 use tollgate_model::port::chain::{BlockTag, Chain};
+use tollgate_model::port::{AlertKind, TxReceipt};
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, Failed, Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::{Query, Reorged, TxMatch};
 
@@ -412,4 +413,55 @@ async fn view_catches_up_though_heads_are_announced_too_far_ahead_to_be_delivere
         .await;
     let asked = cluster.chain.heads_asked() - before;
     assert!(asked < BLOCKS as usize / 2, "one block for each announcement: {asked}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn disputed_receipt_is_not_final_raises_an_alert_and_is_final_once_it_is_confirmed() {
+    let cluster = Cluster::pipelined().await;
+    let soon = Duration::from_millis(300);
+    let engine = cluster.node("a", EngineOptions { receipt_alert_after: soon, ..options() });
+    cluster.chain.set_support(ReceiptSupport::Disputed("1 of 2 show another".to_owned()));
+    let ids = pending(&cluster, &engine, [10]).await;
+    mine_blocks(&cluster, 20);
+    cluster
+        .eventually("an alert", async || !cluster.alerts.of(AlertKind::ReceiptDisputed).is_empty())
+        .await;
+    let alerts = cluster.alerts.of(AlertKind::ReceiptDisputed);
+    assert!(alerts[0].detail.contains("1 of 2 show another"), "{}", alerts[0].detail);
+    let record = cluster.record(ids[0]).await;
+    assert!(record.mined.is_some() && !record.row.state.is_final(), "I16: {record:?}");
+    cluster.chain.set_support(ReceiptSupport::Confirmed);
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn corrected_receipt_decides_how_the_transaction_ends() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
+    cluster.chain.set_support(ReceiptSupport::Disputed(String::new()));
+    let ids = pending(&cluster, &engine, [10]).await;
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    let mined = cluster.record(ids[0]).await.mined.unwrap();
+    let corrected = TxReceipt { succeeded: false, gas_used: 20_999, ..mined };
+    cluster.chain.set_support(ReceiptSupport::Corrected(Box::new(corrected.clone())));
+    mine_blocks(&cluster, 20);
+    cluster.until(ids[0], "was final", |tx| tx.row.state.is_final()).await;
+    let record = cluster.record(ids[0]).await;
+    assert_eq!(record.row.state, TxState::Failed(Failed::Reverted));
+    assert_eq!(record.mined.unwrap().gas_used, 20_999);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refuted_receipt_is_taken_back_and_the_transaction_is_sent_again() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
+    cluster.chain.set_support(ReceiptSupport::Disputed(String::new()));
+    let ids = pending(&cluster, &engine, [10]).await;
+    let hash = cluster.record(ids[0]).await.newest_hash.unwrap();
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    let sends = cluster.chain.sends(hash);
+    cluster.chain.set_support(ReceiptSupport::Refuted);
+    mine_blocks(&cluster, 2);
+    cluster.until(ids[0], "was taken back", |tx| tx.mined.is_none()).await;
+    cluster.eventually("it is sent again", async || cluster.chain.sends(hash) > sends).await;
 }

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
-use tollgate_model::{GasPrice, Text, TxHash, Wei};
+use tollgate_model::{B256, GasPrice, Text, TxHash, Wei};
 
 use super::disagreements::{Claim, Subject};
 use super::estimate::class_of;
@@ -94,7 +94,7 @@ pub(super) async fn receipts(
     let (mut found, mut wanted, mut problems) = (Vec::new(), of.to_vec(), Vec::new());
     let (mut elsewhere, mut contradictions) = (0, Vec::new());
     for member in &readers {
-        let query = ReceiptQuery { router, member, block, size };
+        let query = ReceiptQuery { router, member, at: (block.number, block.hash), size };
         match query.read(&mut wanted, &mut found).await {
             Ok(true) => {}
             Ok(false) => {
@@ -126,31 +126,34 @@ pub(super) async fn receipts(
 }
 
 /// A question to one endpoint for receipts of a block.
-struct ReceiptQuery<'a> {
-    router: &'a Router,
-    member: &'a PoolMember,
-    block: &'a BlockRef,
+pub(super) struct ReceiptQuery<'a> {
+    pub(super) router: &'a Router,
+    pub(super) member: &'a PoolMember,
+    /// The number and hash of the block.
+    pub(super) at: (u64, B256),
     /// How many transactions the block holds, if known.
-    size: Option<usize>,
+    pub(super) size: Option<usize>,
 }
 
 /// Why an endpoint did not deliver all receipts.
-struct ReceiptProblem {
-    why: String,
+pub(super) struct ReceiptProblem {
+    pub(super) why: String,
     /// It has the block.
-    has_block: bool,
+    pub(super) has_block: bool,
+    /// It shows the block without these transactions.
+    pub(super) absent: Vec<TxHash>,
 }
 
 impl From<String> for ReceiptProblem {
     fn from(why: String) -> Self {
-        Self { why, has_block: false }
+        Self { why, has_block: false, absent: Vec::new() }
     }
 }
 
 impl ReceiptQuery<'_> {
     /// Moves the receipts of this endpoint from `wanted` to `found`. False if the endpoint has another
     /// block at that height.
-    async fn read(
+    pub(super) async fn read(
         &self,
         wanted: &mut Vec<TxHash>,
         found: &mut Vec<TxReceipt>,
@@ -174,10 +177,10 @@ impl ReceiptQuery<'_> {
         if wanted.is_empty() {
             return Ok(true);
         }
-        let missing = wanted.iter().filter(|hash| held.contains(*hash)).count();
-        let absent = wanted.len() - missing;
+        let (missing, absent): (Vec<TxHash>, Vec<TxHash>) =
+            wanted.iter().partition(|hash| held.contains(*hash));
         let why = error.map(|error| format!(": {error}")).unwrap_or_default();
-        let why = match (missing, absent) {
+        let why = match (missing.len(), absent.len()) {
             (0, absent) => format!("shows the block without {absent} of the transactions{why}"),
             (missing, 0) => {
                 format!("has the block, but not all its receipts ({missing} missing){why}")
@@ -187,17 +190,17 @@ impl ReceiptQuery<'_> {
                  {absent} of the transactions{why}"
             ),
         };
-        Err(ReceiptProblem { why, has_block: true })
+        Err(ReceiptProblem { why, has_block: true, absent })
     }
 
     /// The block's transactions by this endpoint; `None` if it has another block there.
     async fn transactions(&self) -> Result<Option<HashSet<TxHash>>, String> {
-        let params = json!([quantity(self.block.number), false]);
+        let params = json!([quantity(self.at.0), false]);
         let deadline = self.router.deadline();
         let call = self.member.endpoint.call_until("eth_getBlockByNumber", params, deadline);
         let there: Option<BlockJson> = call.await.map_err(|error| error.to_string())?;
         let there = there.ok_or("does not have the block")?;
-        let is_it = there.at().map(|at| at.hash) == Some(self.block.hash);
+        let is_it = there.at().map(|at| at.hash) == Some(self.at.1);
         Ok(is_it.then(|| there.transactions().into_iter().collect()))
     }
 
@@ -216,7 +219,7 @@ impl ReceiptQuery<'_> {
     /// All receipts of the block in one call.
     async fn bulk(&self, wanted: &[TxHash]) -> Result<Vec<TxReceipt>, RpcError> {
         let (endpoint, begun) = (&self.member.endpoint, Instant::now());
-        let params = json!([quantity(self.block.number)]);
+        let params = json!([quantity(self.at.0)]);
         let deadline = self.router.deadline();
         let all: Result<Option<Vec<ReceiptJson>>, _> =
             endpoint.call_until("eth_getBlockReceipts", params, deadline).await;
@@ -225,7 +228,7 @@ impl ReceiptQuery<'_> {
                 let all = all.unwrap_or_default();
                 endpoint.capabilities().bulk_took(all.len(), begun.elapsed());
                 let receipts = all.iter().filter_map(mined_in);
-                Ok(receipts.filter(|receipt| receipt.block_hash == self.block.hash).collect())
+                Ok(receipts.filter(|receipt| receipt.block_hash == self.at.1).collect())
             }
             Err(error) => {
                 if error.is_method_missing() {
@@ -266,7 +269,7 @@ impl ReceiptQuery<'_> {
             errors_in_a_row = if answer.is_err() { errors_in_a_row + 1 } else { 0 };
             let receipt = answer.map(|receipt| {
                 let receipt = receipt.as_ref().and_then(mined_in);
-                receipt.filter(|receipt| receipt.block_hash == self.block.hash)
+                receipt.filter(|receipt| receipt.block_hash == self.at.1)
             });
             error = settle(receipt, wanted, found).or(error);
             if errors_in_a_row >= IN_FLIGHT {

@@ -13,6 +13,7 @@ mod fake;
 mod fee_quotes;
 mod overriding;
 mod properties;
+mod receipt_support;
 mod router;
 mod slots;
 mod traps;

@@ -33,6 +33,8 @@ pub enum AlertKind {
     CountDoubted,
     /// No endpoint delivers the receipt of a mined transaction.
     ReceiptUnread,
+    /// Endpoints contradict each other about the receipt of a mined transaction, which waits for finality.
+    ReceiptDisputed,
     /// No endpoint delivers the next block, so no receipt becomes final. This concerns all
     /// submitters of the chain; the alert names one of them.
     BlockUnread,
@@ -58,6 +60,7 @@ names!(AlertKind {
     ReservationUnsent => "reservation_unsent",
     CountDoubted => "count_doubted",
     ReceiptUnread => "receipt_unread",
+    ReceiptDisputed => "receipt_disputed",
     BlockUnread => "block_unread",
     FinalityStalled => "finality_stalled",
     Policy => "policy",

@@ -13,6 +13,7 @@ use crate::text::Text;
 pub use crate::answer::AnswerClass;
 use crate::answer::{AnswerAction, action_for};
 use crate::diagnose::EndpointReport;
+use crate::receipt_support::ReceiptSupport;
 use crate::reconcile::ReceiptLookup;
 
 /// A block's position in the chain.
@@ -270,6 +271,18 @@ pub trait Chain: Send + Sync {
     /// Reads receipts of these transactions in exactly this block, without revert reasons unless the
     /// node includes them. Each receipt is found or missing by itself, so there is no error.
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts;
+
+    /// Returns whether several endpoints are configured, so that a receipt is final only with support
+    /// ([`Self::receipt_support`]).
+    fn has_several_endpoints(&self) -> bool {
+        false
+    }
+
+    /// Asks the endpoints about receipts, all of one block, and has the block prove them where endpoints
+    /// contradict each other. There is one result per receipt, in their order.
+    async fn receipt_support(&self, receipts: &[TxReceipt]) -> Vec<ReceiptSupport> {
+        vec![ReceiptSupport::Confirmed; receipts.len()]
+    }
 
     /// Replays a mined transaction to find out why it failed. For operators, never evidence.
     async fn revert_reason(&self, _of: &TxReceipt) -> Option<Text<2000>> {

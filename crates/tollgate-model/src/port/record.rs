@@ -87,9 +87,10 @@ pub struct TxReceipt {
 }
 
 impl TxReceipt {
-    /// Returns whether both are the receipt of one attempt in one block, whatever details each of them has.
-    pub fn is_same_receipt(&self, other: &Self) -> bool {
-        (self.tx_hash, self.block_hash) == (other.tx_hash, other.block_hash)
+    /// Returns whether both tell the same of one attempt in one block, whatever details each of them has.
+    pub fn has_outcome_of(&self, other: &Self) -> bool {
+        let told = |it: &Self| (it.tx_hash, it.block_hash, it.succeeded, it.gas_used);
+        told(self) == told(other)
     }
 
     /// Fills in the effective price of a legacy attempt from its signed price, if the node did not

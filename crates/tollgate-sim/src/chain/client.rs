@@ -22,6 +22,7 @@ use tollgate_model::port::chain::{
     ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
     SlotSearch, Speed, TxLocation,
 };
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
 use super::SECOND;
@@ -63,6 +64,7 @@ pub(super) fn views(local: &LocalChain, seed: u64, plan: &Plan) -> Vec<LocalView
             Some(Lie::Lags(blocks)) => set("setLag", json!(blocks)),
             Some(Lie::PrunesReceipts(blocks)) => set("setReceipts", json!(blocks)),
             Some(Lie::LacksReceipts(one_in)) => set("lackReceipts", json!(one_in)),
+            Some(Lie::FlipsReceipts(one_in)) => set("flipReceipts", json!(one_in)),
             Some(Lie::LacksBlocks(one_in)) => set("lackBlocks", json!(one_in)),
             Some(Lie::Estimates(gas)) => set("setEstimate", json!(gas)),
             Some(Lie::HeadAhead(blocks)) => set("setHeadAhead", json!(blocks)),
@@ -253,6 +255,7 @@ macro_rules! through_client {
 
 through_client! {
     receipts(block: &BlockRef, of: &[TxHash]) -> BlockReceipts, unless OneVoiceReceipts;
+    receipt_support(receipts: &[TxReceipt]) -> Vec<ReceiptSupport>;
     revert_reason(of: &TxReceipt) -> Option<Text<2000>>;
     receipt(of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable>, unless OneVoiceReceipts;
     sighting(of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable>;
@@ -265,6 +268,10 @@ through_client! {
     ---
     fn chain_id(&self) -> ChainId {
         self.world.chain_id()
+    }
+
+    fn has_several_endpoints(&self) -> bool {
+        !self.world.has(Bug::ReceiptsUnsupported) && self.world.plan.endpoints > 1
     }
 
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {

@@ -14,6 +14,7 @@ use tollgate_model::port::chain::{
     SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::port::{TxReceipt, TxStore};
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, Wei, keccak256};
 
@@ -149,6 +150,14 @@ impl Chain for PlantedChain {
         let mut read = self.inner.receipts(block, of).await;
         read.found.retain(|receipt| !self.forgets(receipt.tx_hash));
         read
+    }
+
+    fn has_several_endpoints(&self) -> bool {
+        self.inner.has_several_endpoints()
+    }
+
+    async fn receipt_support(&self, receipts: &[TxReceipt]) -> Vec<ReceiptSupport> {
+        self.inner.receipt_support(receipts).await
     }
 
     async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {

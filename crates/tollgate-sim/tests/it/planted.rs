@@ -56,6 +56,7 @@ bugs! {
     heads_on_one_endpoints_word_are_noticed: OneVoiceHeads breaks "I15";
     blocks_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceBlocks breaks "I15";
     receipts_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceReceipts breaks "I15" "I8";
+    receipts_that_are_final_on_one_endpoints_word_are_noticed: ReceiptsUnsupported breaks "I8" "I16";
     sends_to_one_endpoint_that_swallows_are_noticed: OneVoiceSends breaks "I15";
     calls_that_eat_the_quota_are_noticed: WastedCalls breaks "I15" "I6";
     an_endpoint_given_up_after_an_error_is_noticed: GivesUpOnErrors breaks "I15" "I6";

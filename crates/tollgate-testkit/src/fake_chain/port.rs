@@ -10,6 +10,7 @@ use tollgate_model::port::chain::{
     ChainLimits, ChainUnavailable, FeeQuote, OccupantSearch, PastCount, SendAnswer, SlotSearch,
     Speed, TxLocation,
 };
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
@@ -103,6 +104,15 @@ impl Chain for FakeChain {
             }));
         }
         read
+    }
+
+    fn has_several_endpoints(&self) -> bool {
+        self.lock().script.support.is_some()
+    }
+
+    async fn receipt_support(&self, receipts: &[TxReceipt]) -> Vec<ReceiptSupport> {
+        let support = self.lock().script.support.clone();
+        vec![support.unwrap_or(ReceiptSupport::Confirmed); receipts.len()]
     }
 
     async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {

@@ -9,6 +9,7 @@ use tollgate_devchain::chain::{
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::TxReceipt;
 use tollgate_model::port::batch::Fees;
+use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
 
 use super::tx::{CHAIN_ID, FakeTx, decode_tx, encode, hash_of};
@@ -77,6 +78,8 @@ pub(super) struct Script {
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
     pub(super) hangs_reasons: bool,
+    /// What several endpoints say about every receipt; `None` if there is one endpoint.
+    pub(super) support: Option<ReceiptSupport>,
     outsiders: u64,
     /// The gas that every call is estimated to use, instead of its own.
     pub(super) estimate: Option<u64>,

@@ -1,0 +1,195 @@
+//! Has the receipts of transactions confirmed by a second endpoint before they become final (I8, I16).
+//!
+//! Owns the list of receipts that wait for it. The rule is [`tollgate_model::receipt_support`]. Each block
+//! is asked about by itself, with growing pauses, so that one dispute never delays another (I14).
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+use tollgate_model::port::{Alert, AlertKind, TxReceipt};
+use tollgate_model::receipt_support::{ReceiptSupport, lone_is_enough};
+use tollgate_model::{Submitter, TxHash};
+use tracing::{info, warn};
+
+use super::receipts::{
+    ALERT_REPEAT, JOBS_MAX, PAUSE_BEFORE_ALERT_MAX, PAUSE_MAX, ReaderSetup, Retry, lock,
+};
+use crate::mailbox::WorkerEvent;
+use crate::view::{ChainView, Standing};
+use crate::watch::ValueSender;
+
+/// Asks for the support of receipts.
+pub(crate) struct SupportChecker {
+    setup: Arc<ReaderSetup>,
+    /// At most one entry for each open attempt, and those are bounded by the windows (I13).
+    waiting: Mutex<BTreeMap<TxHash, WaitingReceipt>>,
+    /// Since when no receipt has found a second endpoint.
+    lone_since: Mutex<Option<Instant>>,
+    changed: Notify,
+}
+
+/// A receipt that waits for support.
+struct WaitingReceipt {
+    receipt: TxReceipt,
+    owner: Submitter,
+    since: Instant,
+    alerted: Option<Instant>,
+    retry: Retry,
+}
+
+impl SupportChecker {
+    pub(crate) fn new(setup: Arc<ReaderSetup>) -> Self {
+        let (waiting, lone_since) = (Mutex::default(), Mutex::default());
+        Self { setup, waiting, lone_since, changed: Notify::new() }
+    }
+
+    /// Returns whether receipts need support at all.
+    pub(crate) fn is_needed(&self) -> bool {
+        self.setup.chain.has_several_endpoints()
+    }
+
+    /// Requests support for a receipt of a transaction. Its worker is notified of the result; until then
+    /// further requests change nothing.
+    pub(crate) fn request(&self, owner: Submitter, receipt: &TxReceipt) {
+        let mut waiting = lock(&self.waiting);
+        let known = waiting.get(&receipt.tx_hash);
+        if known.is_some_and(|known| known.receipt.has_outcome_of(receipt)) {
+            return;
+        }
+        let (receipt, since, retry) = (receipt.clone(), Instant::now(), Retry::now());
+        let entry = WaitingReceipt { receipt, owner, since, alerted: None, retry };
+        waiting.insert(entry.receipt.tx_hash, entry);
+        drop(waiting);
+        self.changed.notify_one();
+    }
+
+    /// Runs for ever.
+    pub(super) async fn run(&self, view: &ValueSender<ChainView>) {
+        // A run that panicked left its questions in flight.
+        lock(&self.waiting).values_mut().for_each(|one| one.retry.in_flight = false);
+        let mut jobs = FuturesUnordered::new();
+        loop {
+            while jobs.len() < JOBS_MAX
+                && let Some(receipts) = self.take_due(&view.get())
+            {
+                jobs.push(self.ask(receipts));
+            }
+            let has_room = jobs.len() < JOBS_MAX;
+            let next = self.next_due();
+            let due = async {
+                match next {
+                    Some(at) if has_room => sleep_until(at).await,
+                    _ => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                Some(()) = jobs.next(), if !jobs.is_empty() => {}
+                () = self.changed.notified() => {}
+                () = due => {}
+            }
+        }
+    }
+
+    /// The receipts of one block that are due: those with the fewest tries first, then the oldest block.
+    fn take_due(&self, view: &ChainView) -> Option<Vec<TxReceipt>> {
+        let now = Instant::now();
+        let mut waiting = lock(&self.waiting);
+        waiting.retain(|hash, one| {
+            let TxReceipt { block_number, block_hash, .. } = one.receipt;
+            let is_left = view.standing(block_number, block_hash) == Standing::Orphaned;
+            one.retry.in_flight || (!is_left && !self.setup.attempts.find(&[*hash]).is_empty())
+        });
+        let due = waiting.values().filter(|one| one.retry.is_due(now));
+        let first = due.min_by_key(|one| (one.retry.tries, one.receipt.block_number))?;
+        let block = first.receipt.block_hash;
+        let of_it = waiting.values_mut();
+        let of_it = of_it.filter(|one| one.receipt.block_hash == block && one.retry.is_due(now));
+        let receipts = of_it.map(|one| {
+            one.retry.in_flight = true;
+            one.receipt.clone()
+        });
+        Some(receipts.collect())
+    }
+
+    fn next_due(&self) -> Option<Instant> {
+        let waiting = lock(&self.waiting);
+        waiting.values().filter(|one| !one.retry.in_flight).map(|one| one.retry.due).min()
+    }
+
+    async fn ask(&self, receipts: Vec<TxReceipt>) {
+        let support = self.setup.chain.receipt_support(&receipts).await;
+        let alone_for = self.note_alone(&support);
+        for (receipt, support) in receipts.iter().zip(support) {
+            self.note_support(receipt, support, alone_for);
+        }
+    }
+
+    /// Returns for how long no receipt has found a second endpoint.
+    fn note_alone(&self, support: &[ReceiptSupport]) -> Duration {
+        let mut lone_since = lock(&self.lone_since);
+        if support.iter().any(|support| *support != ReceiptSupport::Lone) {
+            *lone_since = None;
+            return Duration::ZERO;
+        }
+        lone_since.get_or_insert_with(Instant::now).elapsed()
+    }
+
+    /// Notifies the worker of a result, or schedules the next try.
+    fn note_support(&self, asked: &TxReceipt, support: ReceiptSupport, alone_for: Duration) {
+        let mut waiting = lock(&self.waiting);
+        let Some(entry) = waiting.get_mut(&asked.tx_hash) else { return };
+        // A newer request of the same attempt.
+        if !entry.receipt.has_outcome_of(asked) {
+            return;
+        }
+        let (tx_hash, waited) = (asked.tx_hash, entry.since.elapsed());
+        let events = match support {
+            ReceiptSupport::Confirmed => vec![WorkerEvent::Supported(asked.clone())],
+            ReceiptSupport::Lone if lone_is_enough(waited, alone_for) => {
+                info!(%tx_hash, "receipt of one endpoint used: no second one answers");
+                vec![WorkerEvent::Supported(asked.clone())]
+            }
+            ReceiptSupport::Corrected(receipt) => {
+                warn!(%tx_hash, succeeded = receipt.succeeded, "receipt of an endpoint was wrong");
+                vec![WorkerEvent::Mined((*receipt).clone()), WorkerEvent::Supported(*receipt)]
+            }
+            ReceiptSupport::Refuted => {
+                warn!(%tx_hash, block = asked.block_number, "block does not hold the transaction");
+                vec![WorkerEvent::Refuted(asked.clone())]
+            }
+            ReceiptSupport::Lone => return entry.retry.failed(PAUSE_BEFORE_ALERT_MAX),
+            ReceiptSupport::Disputed(claims) => {
+                let is_long = waited >= self.setup.alert_after;
+                entry.retry.failed(if is_long { PAUSE_MAX } else { PAUSE_BEFORE_ALERT_MAX });
+                let is_repeated = entry.alerted.is_some_and(|at| at.elapsed() < ALERT_REPEAT);
+                if is_long && !is_repeated {
+                    entry.alerted = Some(Instant::now());
+                    let alert = disputed(entry.owner, asked, &claims);
+                    drop(waiting);
+                    warn!(%tx_hash, claims, "endpoints contradict each other about a receipt");
+                    self.setup.alerts.raise(&alert);
+                }
+                return;
+            }
+        };
+        let owner = entry.owner;
+        waiting.remove(&tx_hash);
+        drop(waiting);
+        self.setup.workers.notify(owner, events);
+    }
+}
+
+fn disputed(submitter: Submitter, receipt: &TxReceipt, claims: &str) -> Alert {
+    let TxReceipt { tx_hash, block_number, .. } = receipt;
+    let detail = format!(
+        "the transaction {tx_hash} in block {block_number} waits for finality, because endpoints \
+         contradict each other about its receipt and none could be proven wrong: {claims}"
+    );
+    Alert { kind: AlertKind::ReceiptDisputed, submitter, tx_id: None, nonce: None, detail }
+}

@@ -1,0 +1,188 @@
+//! Checks what a block holds against its hash.
+//!
+//! Pure but for the two reads. The hash of a block covers its header, and the header covers the
+//! transactions and receipts by the roots of their tries. So an endpoint can't invent, leave out or
+//! change any of them in a block whose hash is known. Chains whose headers, transactions or receipts
+//! have other forms than Ethereum's prove nothing here.
+
+use std::collections::HashMap;
+
+use alloy_consensus::proofs::{calculate_receipt_root, ordered_trie_root_encoded};
+use alloy_consensus::{EthereumTxEnvelope, Header, ReceiptEnvelope, TxEip4844};
+use alloy_eips::eip2718::Encodable2718 as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tollgate_model::port::TxReceipt;
+use tollgate_model::receipt_support::ReceiptSupport;
+use tollgate_model::{B256, TxHash, keccak256};
+
+use super::pool_member::PoolMember;
+use super::receipts::mined_in;
+use crate::endpoint::json::{ReceiptJson, quantity};
+
+/// The contents of a block that its hash proves.
+pub(super) struct ProvenBlock {
+    /// Its transactions, with the receipt of each if the receipts could be proven.
+    transactions: HashMap<TxHash, Option<TxReceipt>>,
+}
+
+impl ProvenBlock {
+    pub(super) fn has_receipts(&self) -> bool {
+        self.transactions.values().all(Option::is_some)
+    }
+
+    /// What the block says about a receipt; `None` if it holds the transaction, and its receipt is not
+    /// proven.
+    pub(super) fn support_of(&self, receipt: &TxReceipt) -> Option<ReceiptSupport> {
+        match self.transactions.get(&receipt.tx_hash) {
+            None => Some(ReceiptSupport::Refuted),
+            Some(None) => None,
+            Some(Some(proven)) if proven.has_outcome_of(receipt) => Some(ReceiptSupport::Confirmed),
+            Some(Some(proven)) => Some(ReceiptSupport::Corrected(Box::new(proven.clone()))),
+        }
+    }
+}
+
+/// Reads a block from an endpoint. `None` if it does not deliver the block of this hash.
+pub(super) async fn read(
+    member: &PoolMember,
+    (number, hash): (u64, B256),
+    deadline: Instant,
+) -> Option<ProvenBlock> {
+    let call =
+        |method, params| member.endpoint.call_until::<Option<Value>>(method, params, deadline);
+    let by_hash = json!([hash.to_string(), true]);
+    let (block, receipts) = tokio::join!(
+        call("eth_getBlockByHash", by_hash),
+        call("eth_getBlockReceipts", json!([quantity(number)])),
+    );
+    prove(hash, block.ok()??, receipts.ok().flatten())
+}
+
+#[derive(Deserialize)]
+struct Contents {
+    #[serde(flatten)]
+    header: Header,
+    transactions: Vec<EthereumTxEnvelope<TxEip4844>>,
+}
+
+fn prove(hash: B256, block: Value, receipts: Option<Value>) -> Option<ProvenBlock> {
+    let Contents { header, transactions } = serde_json::from_value(block).ok()?;
+    let encoded: Vec<Vec<u8>> = transactions.iter().map(|tx| tx.encoded_2718()).collect();
+    let is_proven = header.hash_slow() == hash
+        && header.transactions_root == ordered_trie_root_encoded(&encoded);
+    if !is_proven {
+        return None;
+    }
+    // The hashes are calculated, because those of the answer are only claimed.
+    let hashes = encoded.iter().map(keccak256);
+    let receipts = receipts.and_then(|receipts| proven_receipts(hash, &header, receipts));
+    let transactions = match receipts.filter(|receipts| receipts.len() == encoded.len()) {
+        Some(receipts) => {
+            let placed = hashes.zip(receipts);
+            placed.map(|(tx_hash, it)| (tx_hash, Some(TxReceipt { tx_hash, ..it }))).collect()
+        }
+        None => hashes.map(|tx_hash| (tx_hash, None)).collect(),
+    };
+    Some(ProvenBlock { transactions })
+}
+
+/// The receipts of the block in its order, if they match the header. Their prices and addresses are those
+/// of the answer: the header does not cover them.
+fn proven_receipts(hash: B256, header: &Header, receipts: Value) -> Option<Vec<TxReceipt>> {
+    let envelopes: Vec<ReceiptEnvelope> = serde_json::from_value(receipts.clone()).ok()?;
+    if calculate_receipt_root(&envelopes) != header.receipts_root {
+        return None;
+    }
+    let shown: Vec<ReceiptJson> = serde_json::from_value(receipts).ok()?;
+    let mut used_before = 0;
+    envelopes
+        .iter()
+        .zip(&shown)
+        .map(|(proven, shown)| {
+            let used = proven.cumulative_gas_used();
+            let gas_used = used.checked_sub(used_before)?;
+            used_before = used;
+            Some(TxReceipt {
+                block_number: header.number,
+                block_hash: hash,
+                gas_used,
+                succeeded: proven.status(),
+                ..mined_in(shown)?
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of anvil with transactions of three types, one of them failed and one with a log.
+    fn recorded() -> (B256, Value, Value) {
+        let text = include_str!("block_proof/anvil_block.json");
+        let mut recorded: Value = serde_json::from_str(text).unwrap();
+        let hash = recorded["block"]["hash"].as_str().unwrap().parse().unwrap();
+        (hash, recorded["block"].take(), recorded["receipts"].take())
+    }
+
+    fn shown(receipts: &Value, at: usize) -> TxReceipt {
+        mined_in(&serde_json::from_value(receipts[at].clone()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn block_of_anvil_proves_its_receipts_and_corrects_or_refutes_others() {
+        let (hash, block, receipts) = recorded();
+        let proven = prove(hash, block, Some(receipts.clone())).unwrap();
+        assert!(proven.has_receipts());
+        for at in 0..4 {
+            let receipt = shown(&receipts, at);
+            assert_eq!(proven.support_of(&receipt), Some(ReceiptSupport::Confirmed));
+            let flipped = TxReceipt { succeeded: !receipt.succeeded, ..receipt.clone() };
+            let corrected = ReceiptSupport::Corrected(Box::new(receipt.clone()));
+            assert_eq!(proven.support_of(&flipped), Some(corrected));
+            let invented = TxReceipt { tx_hash: B256::repeat_byte(7), ..receipt };
+            assert_eq!(proven.support_of(&invented), Some(ReceiptSupport::Refuted));
+        }
+    }
+
+    #[test]
+    fn receipts_with_a_changed_status_gas_or_length_prove_nothing_about_receipts() {
+        let changes: [fn(&mut Value); 3] = [
+            |receipts| receipts[0]["status"] = json!("0x1"),
+            |receipts| receipts[1]["cumulativeGasUsed"] = json!("0x1"),
+            |receipts| drop(receipts.as_array_mut().unwrap().pop()),
+        ];
+        for change in changes {
+            let (hash, block, honest) = recorded();
+            let mut receipts = honest.clone();
+            change(&mut receipts);
+            let proven = prove(hash, block, Some(receipts)).unwrap();
+            assert!(!proven.has_receipts());
+            assert_eq!(proven.support_of(&shown(&honest, 0)), None, "it is in the block");
+            let invented = TxReceipt { tx_hash: B256::ZERO, ..shown(&honest, 0) };
+            assert_eq!(proven.support_of(&invented), Some(ReceiptSupport::Refuted));
+        }
+    }
+
+    #[test]
+    fn block_with_other_transactions_or_another_header_proves_nothing() {
+        let changes: [fn(&mut Value); 4] = [
+            |block| drop(block["transactions"].as_array_mut().unwrap().pop()),
+            |block| block["transactions"][0]["value"] = json!("0x9"),
+            |block| block["receiptsRoot"] = block["stateRoot"].clone(),
+            |block| block["number"] = json!("0x3"),
+        ];
+        for change in changes {
+            let (hash, mut block, receipts) = recorded();
+            change(&mut block);
+            assert!(prove(hash, block, Some(receipts)).is_none());
+        }
+        let (hash, mut block, receipts) = recorded();
+        // The hashes that the answer claims are not used.
+        block["transactions"][0]["hash"] = json!(B256::ZERO.to_string());
+        let proven = prove(hash, block, Some(receipts.clone())).unwrap();
+        assert_eq!(proven.support_of(&shown(&receipts, 0)), Some(ReceiptSupport::Confirmed));
+    }
+}

@@ -1,0 +1,170 @@
+//! Asks the endpoints whether they support a receipt that is about to become final.
+//!
+//! Owns no state. The rule is [`tollgate_model::receipt_support`]. Endpoints that contradict each other
+//! about one block are judged by the block itself ([`super::block_proof`]).
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::Instant;
+use tollgate_model::port::TxReceipt;
+use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of};
+use tollgate_model::{B256, TxHash};
+
+use super::block_proof::{self, ProvenBlock};
+use super::disagreements::{Claim, Subject};
+use super::pool_member::PoolMember;
+use super::receipts::ReceiptQuery;
+use super::router::{Needs, Router};
+
+/// Endpoints that are asked at first. The others are asked if these don't agree.
+const ASKED_FIRST: usize = 2;
+
+/// The support of each receipt; all are of one block, which holds `size` transactions.
+pub(super) async fn receipt_support(
+    router: &Router,
+    size: Option<usize>,
+    receipts: &[TxReceipt],
+) -> Vec<ReceiptSupport> {
+    let Some(first) = receipts.first() else { return Vec::new() };
+    let at = (first.block_number, first.block_hash);
+    let now = Instant::now();
+    let mut readers = router.readers(Needs::Block(at.0), now);
+    // An endpoint that rests counts as one that did not answer.
+    readers.retain(|member| !member.endpoint.health().is_resting(now));
+    let endpoints = router.readers_configured();
+    let mut ballot = Ballot { receipts, votes: vec![Vec::new(); receipts.len()], endpoints };
+    let (asked_first, others) = readers.split_at(readers.len().min(ASKED_FIRST));
+    for members in [asked_first, others] {
+        let asked = members.iter().map(async |member| {
+            let query = ReceiptQuery { router, member, at, size };
+            votes(&query, receipts).await
+        });
+        for (member, votes) in members.iter().zip(join_all(asked).await) {
+            ballot.add(member, votes);
+        }
+        if ballot.is_decided() {
+            break;
+        }
+    }
+    let mut support = ballot.support();
+    if ballot.is_disputed()
+        && let Some(proven) = proof(router, &readers, at).await
+    {
+        for (support, receipt) in support.iter_mut().zip(receipts) {
+            *support = proven.support_of(receipt).unwrap_or_else(|| support.clone());
+        }
+    }
+    ballot.warn(router, &support);
+    support
+}
+
+/// One endpoint's answer about each receipt.
+async fn votes(query: &ReceiptQuery<'_>, receipts: &[TxReceipt]) -> Vec<ReceiptVote> {
+    let mut wanted: Vec<TxHash> = receipts.iter().map(|receipt| receipt.tx_hash).collect();
+    let mut found = Vec::new();
+    let answer = query.read(&mut wanted, &mut found).await;
+    let found: HashMap<TxHash, TxReceipt> =
+        found.into_iter().map(|receipt| (receipt.tx_hash, receipt)).collect();
+    let vote = |receipt: &TxReceipt| match (found.get(&receipt.tx_hash), &answer) {
+        (Some(found), _) => ReceiptVote::Receipt(Box::new(found.clone())),
+        (None, Ok(true)) => ReceiptVote::Silent,
+        (None, Ok(false)) => ReceiptVote::OtherBlock,
+        (None, Err(it)) if it.absent.contains(&receipt.tx_hash) => ReceiptVote::NotInBlock,
+        (None, Err(problem)) if problem.has_block => ReceiptVote::NoReceipt,
+        (None, Err(_)) => ReceiptVote::Silent,
+    };
+    receipts.iter().map(vote).collect()
+}
+
+/// The answers so far.
+struct Ballot<'a> {
+    receipts: &'a [TxReceipt],
+    /// For each receipt, the answer of each endpoint.
+    votes: Vec<Vec<(Arc<PoolMember>, ReceiptVote)>>,
+    endpoints: usize,
+}
+
+impl Ballot<'_> {
+    fn add(&mut self, member: &Arc<PoolMember>, votes: Vec<ReceiptVote>) {
+        for (all, vote) in self.votes.iter_mut().zip(votes) {
+            all.push((member.clone(), vote));
+        }
+    }
+
+    fn support(&self) -> Vec<ReceiptSupport> {
+        let support = |(receipt, votes): (&TxReceipt, &Vec<(_, ReceiptVote)>)| {
+            let votes: Vec<_> = votes.iter().map(|(_, vote)| vote.clone()).collect();
+            support_of(receipt, &votes, self.endpoints)
+        };
+        self.receipts.iter().zip(&self.votes).map(support).collect()
+    }
+
+    fn is_decided(&self) -> bool {
+        let is_open =
+            |it: &ReceiptSupport| matches!(it, ReceiptSupport::Lone | ReceiptSupport::Disputed(_));
+        !self.support().iter().any(is_open)
+    }
+
+    /// Returns whether endpoints contradict each other about what one block holds.
+    fn is_disputed(&self) -> bool {
+        let is_disputed = |it: &ReceiptSupport| matches!(it, ReceiptSupport::Disputed(_));
+        let is_about_block = |vote: &ReceiptVote| *vote == ReceiptVote::OtherBlock;
+        let votes = self.votes.iter().map(|votes| votes.iter().all(|(_, it)| !is_about_block(it)));
+        self.support().iter().zip(votes).any(|(support, same)| same && is_disputed(support))
+    }
+
+    /// Names the endpoints whose answers were proven wrong.
+    fn warn(&self, router: &Router, support: &[ReceiptSupport]) {
+        for ((receipt, votes), support) in self.receipts.iter().zip(&self.votes).zip(support) {
+            let used = match support {
+                ReceiptSupport::Confirmed => told(receipt),
+                ReceiptSupport::Corrected(other) => told(other),
+                ReceiptSupport::Refuted => NOT_IN_BLOCK.to_owned(),
+                ReceiptSupport::Lone | ReceiptSupport::Disputed(_) => continue,
+            };
+            let claims: Vec<Claim> = votes
+                .iter()
+                .filter_map(|(member, vote)| {
+                    let claimed = match vote {
+                        ReceiptVote::Receipt(shown) => told(shown),
+                        ReceiptVote::NotInBlock => NOT_IN_BLOCK.to_owned(),
+                        ReceiptVote::OtherBlock | ReceiptVote::NoReceipt | ReceiptVote::Silent => {
+                            return None;
+                        }
+                    };
+                    Some(Claim::new(member.endpoint.name(), claimed))
+                })
+                .collect();
+            let hash = receipt.tx_hash.to_string();
+            let subject = Subject { what: "receipt", of: &hash };
+            router.disagreements.note(subject, used, &claims, Duration::ZERO);
+        }
+    }
+}
+
+const NOT_IN_BLOCK: &str = "not in the block";
+
+fn told(receipt: &TxReceipt) -> String {
+    let status = if receipt.succeeded { "success" } else { "failure" };
+    format!("{status}, gas {}", receipt.gas_used)
+}
+
+/// The block with its contents, as the first endpoint delivers it whose answer matches the hash.
+async fn proof(
+    router: &Router,
+    readers: &[Arc<PoolMember>],
+    (number, hash): (u64, B256),
+) -> Option<ProvenBlock> {
+    let mut best = None;
+    for member in readers {
+        match block_proof::read(member, (number, hash), router.deadline()).await {
+            Some(proven) if proven.has_receipts() => return Some(proven),
+            Some(proven) => best = Some(proven),
+            None => {}
+        }
+    }
+    best
+}

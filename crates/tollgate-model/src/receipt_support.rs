@@ -1,0 +1,155 @@
+//! Decides whether a receipt is supported well enough to make a transaction final.
+//!
+//! A receipt of one endpoint alone may name a wrong status, or a block that does not hold the
+//! transaction. Nothing final rests on it (I8, I16) unless no second endpoint answers for
+//! [`LONE_AFTER`]: then waiting would block every account (I15).
+
+use std::time::Duration;
+
+use crate::port::TxReceipt;
+
+/// After this long without a second answer, one endpoint's receipt is enough.
+pub const LONE_AFTER: Duration = Duration::from_secs(30);
+
+/// One endpoint's answer about a receipt in a block.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReceiptVote {
+    /// It has this receipt in the same block.
+    Receipt(Box<TxReceipt>),
+    /// It shows the same block without the transaction.
+    NotInBlock,
+    /// It has another block at that height. An endpoint that lags may still have a block that was replaced.
+    OtherBlock,
+    /// It has the transaction in the same block, but not its receipt.
+    NoReceipt,
+    /// It did not answer, or lacks the block.
+    Silent,
+}
+
+/// The endpoints' support of a receipt.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum ReceiptSupport {
+    /// Two endpoints have it, or the chain's only one, or the block proves it.
+    Confirmed,
+    /// No second endpoint could tell.
+    Lone,
+    /// Endpoints contradict each other; for operators. Ask again.
+    Disputed(String),
+    /// Two endpoints or the block prove that this is the receipt instead.
+    Corrected(Box<TxReceipt>),
+    /// Two endpoints or the block prove that the block does not hold the transaction.
+    Refuted,
+}
+
+/// The support that these answers give to a receipt. A dispute may still be decided by a proof.
+pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) -> ReceiptSupport {
+    let number_of = |wanted: &ReceiptVote| votes.iter().filter(|vote| *vote == wanted).count();
+    let receipts = || {
+        votes.iter().filter_map(|vote| match vote {
+            ReceiptVote::Receipt(shown) => Some(shown.as_ref()),
+            _ => None,
+        })
+    };
+    let showing = |it: &TxReceipt| receipts().filter(|shown| shown.has_outcome_of(it)).count();
+    let enough = endpoints.min(2);
+    if showing(receipt) >= enough {
+        return ReceiptSupport::Confirmed;
+    }
+    if let Some(other) = receipts().find(|shown| showing(shown) >= enough) {
+        return ReceiptSupport::Corrected(Box::new(other.clone()));
+    }
+    let absent = number_of(&ReceiptVote::NotInBlock);
+    if absent >= enough {
+        return ReceiptSupport::Refuted;
+    }
+    let claims: Vec<String> = [
+        (receipts().count() - showing(receipt), "another receipt"),
+        (absent, "the block without the transaction"),
+        (number_of(&ReceiptVote::OtherBlock), "another block"),
+    ]
+    .into_iter()
+    .filter(|(number, _)| *number > 0)
+    .map(|(number, what)| format!("{number} of {endpoints} endpoints show {what}"))
+    .collect();
+    match claims.is_empty() {
+        true => ReceiptSupport::Lone,
+        false => ReceiptSupport::Disputed(claims.join(", ")),
+    }
+}
+
+/// Returns whether a receipt that only one endpoint supports is enough: after it was waited for, or
+/// no receipt at all found a second endpoint for that long.
+pub fn lone_is_enough(waited: Duration, none_confirmed_for: Duration) -> bool {
+    waited >= LONE_AFTER || none_confirmed_for >= LONE_AFTER
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ReceiptVote::{NoReceipt, NotInBlock, OtherBlock, Silent};
+    use super::*;
+    use crate::port::ReceiptDetails;
+    use crate::{B256, TxHash};
+
+    fn receipt(succeeded: bool) -> TxReceipt {
+        TxReceipt {
+            tx_hash: TxHash::repeat_byte(1),
+            block_number: 7,
+            block_hash: B256::repeat_byte(2),
+            gas_used: 21_000,
+            succeeded,
+            revert_reason: None,
+            details: ReceiptDetails::default(),
+        }
+    }
+
+    fn paid() -> ReceiptVote {
+        ReceiptVote::Receipt(Box::new(receipt(true)))
+    }
+
+    fn reverted() -> ReceiptVote {
+        ReceiptVote::Receipt(Box::new(receipt(false)))
+    }
+
+    fn support(votes: &[ReceiptVote], endpoints: usize) -> ReceiptSupport {
+        support_of(&receipt(true), votes, endpoints)
+    }
+
+    #[test]
+    fn receipt_is_confirmed_by_two_endpoints_or_the_only_one() {
+        assert_eq!(support(&[paid(), paid()], 2), ReceiptSupport::Confirmed);
+        assert_eq!(support(&[paid()], 1), ReceiptSupport::Confirmed);
+        assert_eq!(support(&[paid(), reverted(), paid()], 3), ReceiptSupport::Confirmed);
+        assert_eq!(support(&[paid()], 2), ReceiptSupport::Lone, "the other was not asked");
+    }
+
+    #[test]
+    fn receipt_that_two_endpoints_contradict_alike_is_corrected_or_refuted() {
+        let corrected = ReceiptSupport::Corrected(Box::new(receipt(false)));
+        assert_eq!(support(&[paid(), reverted(), reverted()], 3), corrected);
+        assert_eq!(support(&[reverted()], 1), corrected);
+        assert_eq!(support(&[paid(), NotInBlock, NotInBlock], 3), ReceiptSupport::Refuted);
+        assert_eq!(support(&[NotInBlock], 1), ReceiptSupport::Refuted);
+    }
+
+    #[test]
+    fn receipt_without_a_second_answer_is_lone_and_with_a_contradiction_disputed() {
+        for silent in [Silent, NoReceipt] {
+            assert_eq!(support(&[paid(), silent.clone()], 2), ReceiptSupport::Lone);
+            assert_eq!(support(&[silent.clone(), silent], 2), ReceiptSupport::Lone);
+        }
+        for contradiction in [reverted(), NotInBlock, OtherBlock] {
+            let found = support(&[paid(), contradiction.clone()], 2);
+            assert!(matches!(found, ReceiptSupport::Disputed(_)), "{contradiction:?}");
+        }
+        let found = support(&[reverted(), Silent, OtherBlock], 3);
+        let claims = "1 of 3 endpoints show another receipt, 1 of 3 endpoints show another block";
+        assert_eq!(found, ReceiptSupport::Disputed(claims.to_owned()));
+    }
+
+    #[test]
+    fn lone_receipt_is_enough_after_a_wait_of_its_own_or_of_all() {
+        let (none, almost) = (Duration::ZERO, LONE_AFTER - Duration::from_millis(1));
+        assert!(!lone_is_enough(almost, almost));
+        assert!(lone_is_enough(LONE_AFTER, none) && lone_is_enough(none, LONE_AFTER));
+    }
+}
