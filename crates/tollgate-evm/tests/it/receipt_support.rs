@@ -22,7 +22,10 @@ async fn nodes(count: usize) -> (Vec<Node>, EvmChain) {
 
 /// Mines it everywhere and returns its receipt as the first node has it.
 async fn mined_at(nodes: &[Node], chain: &EvmChain) -> TxReceipt {
-    let at = nodes.iter().map(|node| node.mine(1, 11, vec![HASH])).last().unwrap();
+    let at = nodes[0].mine(1, 11, vec![HASH]);
+    for node in &nodes[1..] {
+        node.mine(1, 11, vec![HASH]);
+    }
     heads_at(chain, 11).await;
     let mut found = chain.receipts(&at, &[HASH]).await.found;
     let receipt = found.pop().unwrap();
