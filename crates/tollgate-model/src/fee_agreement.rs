@@ -30,10 +30,9 @@ const MOVE_MAX: u128 = 4;
 const MOVE_EVERY: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of further moves for the time in which no price was asked for.
 const MOVES_MAX: u64 = 2;
-/// How long a second price is waited for before a lone one is used that no earlier price bounds. Longer
-/// than an endpoint rests after failures or a rate limit without `Retry-After`: one that has recovered is
-/// heard within this time.
-pub const SECOND_PRICE_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a second price is waited for before a lone one is used that no earlier price bounds. As long
+/// as an endpoint rests at most after failures: one that has recovered is heard within this time.
+pub const SECOND_PRICE_PATIENCE: Duration = Duration::from_secs(30);
 /// What a quote of nothing comes to: the least tip.
 const NOTHING: u128 = 1;
 
@@ -107,7 +106,7 @@ pub fn agree(prices: &[GasPrice], recent: Option<RecentPrice>) -> Option<Agreeme
         [only] => (only, false),
         // A price that is too low would leave the transaction waiting: the higher one is used if only it is
         // within the range of the confirmed reference.
-        [low, high] if disputed => {
+        [low, high] if is_far_below(prices[low], prices[high]) => {
             let is_borne_out = |place| backed.is_some_and(|recent| recent.allows(prices[place]));
             (if is_borne_out(high) && !is_borne_out(low) { high } else { low }, false)
         }

@@ -33,6 +33,8 @@ fn one_liar_of_three_never_decides_the_price() {
             prices.insert(place, lie);
             let price = agreed(&prices, None);
             assert!((100..=110).contains(&price), "{prices:?} gave {price}");
+            let prices: Vec<_> = prices.iter().copied().map(wei).collect();
+            assert!(agree(&prices, None).unwrap().confirmed, "{prices:?}");
         }
     }
 }
