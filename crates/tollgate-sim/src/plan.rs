@@ -15,6 +15,9 @@ const BACKLOG_BLOCK_MILLIS: u64 = 12_000;
 /// The factor of prices that are too high.
 pub(crate) const TOO_DEAR: u64 = 100_000;
 
+/// The gas of a plain transfer.
+pub(crate) const TRANSFER_GAS: u64 = 21_000;
+
 /// Everything that is drawn before the first event.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -78,7 +81,7 @@ pub(crate) enum Lie {
     LacksBlocks(u64),
     /// Takes only small transactions, and calls the others invalid.
     TakesSmallOnesOnly,
-    /// Its estimates are absurd.
+    /// All its estimates are this one.
     Estimates(u64),
     /// Its head is so many blocks ahead, in blocks that it can't deliver.
     HeadAhead(u64),
@@ -101,6 +104,15 @@ pub(crate) enum Lie {
 }
 
 impl Lie {
+    /// The same about prices and estimates that are too low.
+    const fn lowered(self) -> Self {
+        match self {
+            Self::Fees(_) => Self::Fees(0),
+            Self::Estimates(_) => Self::Estimates(TRANSFER_GAS),
+            other => other,
+        }
+    }
+
     /// Draws one that the model of a client can express.
     fn of_the_model(rng: &mut Rng) -> Self {
         match rng.below(6) {
@@ -250,8 +262,8 @@ impl Plan {
             steady: Steady::draw(rng, real_client),
         };
         // Decided by what is drawn already: a further draw would change every seed.
-        if plan.steady.lie == Some(Lie::Fees(TOO_DEAR)) && plan.intents.is_multiple_of(3) {
-            plan.steady.lie = Some(Lie::Fees(0));
+        if plan.real_client && plan.intents.is_multiple_of(3) {
+            plan.steady.lie = plan.steady.lie.map(Lie::lowered);
         }
         plan.leave_others_well();
         if is_backlog {

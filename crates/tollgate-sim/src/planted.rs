@@ -13,15 +13,13 @@ use tollgate_model::sql::Overrides;
 use tollgate_model::{ChainId, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use crate::chain::CHAIN_ID;
-use crate::plan::{Lie, Plan, Steady, TOO_DEAR};
+use crate::plan::{Lie, Plan, Steady, TOO_DEAR, TRANSFER_GAS};
 use crate::world::World;
 pub(crate) use chain::{PlantedChain, PlantedMemory};
 pub(crate) use store::{answer_first, forget_older, send_first, unclaimed, unstrict, with_claims};
 
 /// The page of open work under [`Bug::FirstPageOnly`].
 const SHORT_PAGE: usize = 100;
-/// The gas of a plain transfer.
-const TRANSFER_GAS: u64 = 21_000;
 
 /// Declares the mistakes and the list of all of them.
 macro_rules! bugs {
