@@ -155,7 +155,7 @@ async fn endpoint_with_another_genesis_than_the_databases_is_refused_unless_anot
     assert!(told[0].contains("check the URLs of the endpoints"), "{told:?}");
 
     // An endpoint of the database's chain beside it is enough.
-    let both = ["--rpc-url", &first_url];
+    let both = ["--rpc-url", &url, "--rpc-url", &first_url];
     let node = ground.started(&mut ground.serve(&url, &both)).await;
     let chains = http_get(ground.port, "/api/v1/chains").await.unwrap();
     assert!(chains.contains("\"good\"") && chains.contains("has the genesis block"), "{chains}");
