@@ -44,7 +44,7 @@ pub(super) fn call_object(call: &Call) -> Value {
 const REVERTS_ENOUGH: usize = 2;
 /// Endpoints that are asked together.
 const ASKED_FIRST: usize = 2;
-/// How long a further endpoint has after the first estimate: a create waits for it.
+/// The time of a further endpoint after the first estimate: a create waits for it.
 const FURTHER_ESTIMATES_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The answers of the endpoints so far.

@@ -34,7 +34,7 @@ const STAND_IN_PATIENCE: Duration = Duration::from_secs(2);
 const FAILURE_IS_SLOW: Duration = Duration::from_millis(500);
 /// but returned to all callers for this long.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(5);
-/// Why there is no quote while a second price is waited for.
+/// The error while a second price is waited for.
 const AWAITS_SECOND: &str = "fee quote: only one endpoint names a price, and there is no earlier \
                              agreement to compare it with; a second one is waited for";
 
@@ -73,7 +73,7 @@ struct Reference {
 #[derive(Clone, Copy, Debug)]
 struct Settled {
     quotes: Quotes,
-    /// Which of them more than one endpoint confirms.
+    /// True for those that more than one endpoint confirms.
     confirmed: [bool; 3],
     /// One of them is the only one, and nothing bounds it.
     is_lone: bool,

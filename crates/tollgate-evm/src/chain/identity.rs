@@ -12,14 +12,14 @@ use super::config::{ChainConfig, ConnectError};
 use super::pool_member::PoolMember;
 use crate::endpoint::RpcError;
 
-/// What identifies a chain.
+/// The values that identify a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Identity {
     pub(super) chain_id: ChainId,
     pub(super) genesis: B256,
 }
 
-/// What an endpoint reports: its chain id and, if it has it, the hash of its first block.
+/// An endpoint's report: its chain id and, if it has it, the hash of its first block.
 struct Report<'a> {
     endpoint: &'a str,
     chain_id: u64,

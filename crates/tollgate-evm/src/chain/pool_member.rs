@@ -23,7 +23,7 @@ pub(super) enum ChainCheck {
     /// It has not answered yet. Its watcher checks it again.
     Pending,
     Passed,
-    /// It is on another chain, and is asked for nothing but that. Its watcher checks it again now and then.
+    /// On another chain, and asked for nothing but that. Its watcher checks it again now and then.
     Failed(ConnectError),
 }
 

@@ -19,8 +19,8 @@ const LIMIT_MIN: Duration = Duration::from_secs(1);
 const LIMIT_MAX: Duration = Duration::from_secs(15);
 /// The longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
-/// How long other endpoints are preferred for sends after one was not answered; twice as long after each
-/// further one. Reads that are answered do not shorten it: some endpoints answer reads and no sends.
+/// The time for which other endpoints are preferred for sends after one was not answered; twice as long
+/// after each further one. Reads that are answered do not shorten it: some endpoints answer reads and no sends.
 const SENDS_ELSEWHERE_MIN: Duration = Duration::from_secs(5);
 const SENDS_ELSEWHERE_MAX: Duration = Duration::from_secs(300);
 /// The weight of the newest latency in the average.
