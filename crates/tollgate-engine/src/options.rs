@@ -121,6 +121,7 @@ impl Default for EngineOptions {
             nonces: NonceRules {
                 mode: Mode::Pipelined,
                 window: 64,
+                unfinal_max: 10_000,
                 strict_advance: StrictAdvance::Final,
                 state_timeout: Duration::from_secs(300),
             },

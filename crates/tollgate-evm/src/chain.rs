@@ -16,6 +16,7 @@ mod finality_tags;
 mod funds;
 mod head_selection;
 mod head_watcher;
+mod identity;
 mod lead;
 mod occupants;
 mod past_counts;
@@ -37,7 +38,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 pub use config::{ChainConfig, ConnectError};
 use futures_util::future::join_all;
-use pool_member::{ChainCheck, Identity, PoolMember};
+use identity::Identity;
+use pool_member::{ChainCheck, PoolMember};
 use router::{Needs, Router, unavailable};
 use serde_json::json;
 use tokio::task::JoinSet;
@@ -53,7 +55,7 @@ use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
 
 use crate::endpoint::json::{Quantity, TransactionJson};
-use crate::endpoint::{Endpoint, Health, RpcError};
+use crate::endpoint::{Endpoint, Health};
 
 /// Blocks whose sizes are remembered.
 const SIZES_MAX: usize = 256;
@@ -97,10 +99,11 @@ impl fmt::Debug for EvmChain {
 
 impl EvmChain {
     /// Checks which chain every endpoint is on, and starts to follow their heads. Endpoints that don't
-    /// answer now are checked later; at least one for reads must answer.
+    /// answer now, or are on another chain, are checked again later; at least one for reads must
+    /// answer and be on the chain.
     ///
     /// # Errors
-    /// [`ConnectError`], for example an endpoint of another chain.
+    /// [`ConnectError`], for example if all endpoints are on another chain.
     pub async fn connect(config: ChainConfig) -> Result<Self, ConnectError> {
         let limits = [
             ("poll_interval", config.poll_interval),
@@ -111,14 +114,10 @@ impl EvmChain {
             return Err(ConnectError::ZeroLimit(name));
         }
         let members = members(&config)?;
-        let (identity, heard) = identify(&members, config.chain_id).await?;
+        let (identity, heard) = identity::identify(&members, &config).await?;
         // Endpoints that did not answer are checked by their watchers.
         let present = members.iter().zip(heard).filter(|(member, heard)| *heard || !member.reads());
-        for chain_check in join_all(present.map(|(member, _)| member.check(identity))).await {
-            if let ChainCheck::Failed(why) = chain_check {
-                return Err(why);
-            }
-        }
+        join_all(present.map(|(member, _)| member.check(identity))).await;
         let router = Arc::new(Router::new(members, config));
         let mut watchers = JoinSet::new();
         for member in &router.members {
@@ -206,53 +205,6 @@ fn members(config: &ChainConfig) -> Result<Vec<Arc<PoolMember>>, ConnectError> {
     match members.iter().any(|member| member.reads()) {
         true => Ok(members),
         false => Err(ConnectError::NoReader),
-    }
-}
-
-/// The identity of the chain by the first endpoints that answer, and which endpoints answered.
-async fn identify(
-    members: &[Arc<PoolMember>],
-    expected: Option<ChainId>,
-) -> Result<(Identity, Vec<bool>), ConnectError> {
-    let answers = join_all(members.iter().map(async |member| {
-        if !member.reads() {
-            return None;
-        }
-        let asked = async {
-            let chain_id = member.read_chain_id().await?;
-            Ok::<_, RpcError>((chain_id, member.read_genesis().await?))
-        };
-        Some(asked.await)
-    }))
-    .await;
-    let heard = answers.iter().map(|answer| matches!(answer, Some(Ok(_)))).collect();
-    let (mut chain_id, mut genesis, mut refusals) = (expected, None, Vec::new());
-    for (member, answer) in members.iter().zip(answers) {
-        let name = member.endpoint.name();
-        match answer {
-            None => {}
-            Some(Err(error)) => refusals.push(format!("{name}: {error}")),
-            Some(Ok((found, first))) => {
-                let expected = match chain_id {
-                    Some(expected) => expected,
-                    None => ChainId::new(found)
-                        .map_err(|error| ConnectError::Unavailable(format!("{name}: {error}")))?,
-                };
-                if found != expected.get() {
-                    let endpoint = name.to_owned();
-                    return Err(ConnectError::WrongChain { endpoint, expected, found });
-                }
-                chain_id = Some(expected);
-                genesis = genesis.or(first);
-            }
-        }
-    }
-    match (chain_id, genesis) {
-        (Some(chain_id), Some(genesis)) => Ok((Identity { chain_id, genesis }, heard)),
-        _ if refusals.is_empty() => {
-            Err(ConnectError::Unavailable("no endpoint has the first block".to_owned()))
-        }
-        _ => Err(ConnectError::Unavailable(refusals.join("; "))),
     }
 }
 

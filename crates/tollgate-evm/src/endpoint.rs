@@ -333,6 +333,10 @@ impl Endpoint {
         };
         {
             let mut health = self.lock_health();
+            if method == SEND_METHOD && !error.is_some_and(RpcError::is_unsent) {
+                let is_lost = error.is_some_and(|error| error.kind == RpcErrorKind::NoAnswer);
+                health.note_send(now, !is_lost);
+            }
             match sign {
                 HealthSign::Well => health.answered(now, took),
                 HealthSign::Limited(retry_after) => {

@@ -6,6 +6,19 @@
 //! follows the lone price once in half an hour, so that an endpoint that is silent for ever does not
 //! keep prices out of the market for ever (I15). With a single endpoint there is nothing to compare:
 //! only the caps of the chain and of the caller bound the price.
+//!
+//! Before the first agreement (a new process has none) nothing bounds a price but the caps:
+//!
+//! - A **lone** price waits for a second one for [`SECOND_PRICE_PATIENCE`], then it is used, because a
+//!   second endpoint may be gone for ever. Prices in the store do not stand in for a second endpoint:
+//!   they hold the bumps and the offers of callers, of any age, so that they would keep an honest price
+//!   out of the market or let a false one in.
+//! - Of **two that are far apart** the lower one is used at once. One of them is honest, so no more is
+//!   paid than an honest endpoint asks for. A price that is too low only delays, and can be bumped.
+//! - **Nothing** is no price beside another one, because at zero no block would ever include the
+//!   transaction. The other price then counts as a lone one.
+//!
+//! A price that one endpoint alone has set bounds how far later ones rise, never how far they fall.
 
 use std::time::Duration;
 
@@ -17,6 +30,11 @@ const MOVE_MAX: u128 = 4;
 const MOVE_EVERY: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of further moves for the time in which no price was asked for.
 const MOVES_MAX: u64 = 2;
+/// How long a second price is waited for before a lone one is used that no earlier price bounds. As long
+/// as an endpoint rests at most after failures: one that has recovered is heard within this time.
+pub const SECOND_PRICE_PATIENCE: Duration = Duration::from_secs(30);
+/// What a quote of nothing comes to: the least tip.
+const NOTHING: u128 = 1;
 
 /// A price to compare with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -68,6 +86,10 @@ pub struct Agreement {
     pub confirmed: bool,
     /// The prices differ by more than a market moves: an endpoint lies, lags or is on another chain.
     pub disputed: bool,
+    /// It is the only price, and nothing bounds it: a second one is waited for.
+    pub lone: bool,
+    /// Two prices contradict each other, and no third price or earlier agreement tells which is right.
+    pub undecided: bool,
 }
 
 /// Chooses one of the prices; `None` if there are none.
@@ -76,23 +98,37 @@ pub fn agree(prices: &[GasPrice], recent: Option<RecentPrice>) -> Option<Agreeme
     order.sort_by_key(|place| prices[*place]);
     let (lowest, highest) = (*order.first()?, *order.last()?);
     let disputed = is_far_below(prices[lowest], prices[highest]);
+    if prices[highest].wei() > NOTHING {
+        order.retain(|place| prices[*place].wei() > NOTHING);
+    }
+    let backed = recent.filter(|recent| recent.confirmed);
     let (voice, confirmed) = match order[..] {
         [only] => (only, false),
         // A price that is too low would leave the transaction waiting: the higher one is used if only it is
         // within the range of the confirmed reference.
-        [low, high] if disputed => {
-            let is_borne_out = |place: usize| {
-                let recent = recent.filter(|recent| recent.confirmed);
-                recent.is_some_and(|recent| recent.allows(prices[place]))
-            };
+        [low, high] if is_far_below(prices[low], prices[high]) => {
+            let is_borne_out = |place| backed.is_some_and(|recent| recent.allows(prices[place]));
             (if is_borne_out(high) && !is_borne_out(low) { high } else { low }, false)
         }
         // With two, the higher price confirms the lower one; with three or more, the median has others
         // on both sides.
         _ => (order[(order.len() - 1) / 2], true),
     };
-    let within = recent.filter(|_| !confirmed).map(|recent| (recent.floor(), recent.ceiling()));
-    Some(Agreement { voice, within, confirmed, disputed })
+    let only = order.len() == 1;
+    let within = match recent {
+        Some(recent) if !confirmed && recent.confirmed => Some((recent.floor(), recent.ceiling())),
+        Some(recent) if only => Some((GasPrice::default(), recent.ceiling())),
+        _ => None,
+    };
+    let undecided = disputed && !confirmed && backed.is_none();
+    Some(Agreement {
+        voice,
+        within,
+        confirmed,
+        disputed,
+        lone: only && within.is_none(),
+        undecided,
+    })
 }
 
 fn is_far_below(price: GasPrice, other: GasPrice) -> bool {

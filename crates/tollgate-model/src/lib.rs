@@ -32,6 +32,7 @@ pub mod fees;
 pub mod fill;
 pub mod finality;
 pub mod gap;
+pub mod gas_agreement;
 pub mod hindrance;
 pub mod hole;
 pub mod ids;

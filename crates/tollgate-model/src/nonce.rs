@@ -56,8 +56,10 @@ codes!(SubmitterStatus { Active => 1, Paused => 2, Protect => 3 });
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NonceRules {
     pub mode: Mode,
-    /// The maximum number of open slots in pipelined mode; at least 1.
+    /// The maximum number of slots that are not mined in pipelined mode; at least 1.
     pub window: u32,
+    /// The maximum number of slots that are not final in pipelined mode, mined ones included; at least 1.
+    pub unfinal_max: u32,
     /// When strict mode opens the next slot.
     pub strict_advance: StrictAdvance,
     /// The time for which a count read from the chain is used (`nonce.state_timeout`).
@@ -80,13 +82,23 @@ impl NonceRules {
         }
     }
 
+    /// The number of slots that may be opened now (I13).
+    fn free_slots(&self, view: &NonceView) -> u32 {
+        let free = self.open_slots_max().saturating_sub(view.open_slots);
+        match self.mode {
+            Mode::Pipelined => free.min(self.unfinal_max.saturating_sub(view.unsettled_slots)),
+            Mode::Strict => free,
+        }
+    }
+
     /// Returns whether a transaction in `state` counts against the open slots.
     pub fn occupies_slot(&self, state: TxState) -> bool {
         let mined = state == TxState::Tracking(Tracking::Mined);
         let unproven = state == TxState::Stuck(StuckReason::Unproven);
         let passes = match self.mode {
-            // The chain has passed it for good, so it takes up no room.
-            Mode::Pipelined => unproven,
+            // The chain has passed it, so it takes up no room in the mempools. After a reorg it does
+            // again, and no further slot is opened until the window has room.
+            Mode::Pipelined => unproven || mined,
             Mode::Strict => mined && self.strict_advance == StrictAdvance::Mined,
         };
         state.holds_open_slot() && !passes
@@ -183,7 +195,7 @@ pub fn decide(
     if view.status != SubmitterStatus::Active {
         return Ok(NonceDecision::Held);
     }
-    let free = rules.open_slots_max().saturating_sub(view.open_slots);
+    let free = rules.free_slots(view);
     let recycles = view.has_recyclable && rules.mode == Mode::Pipelined;
     if free == 0 && !recycles {
         return Ok(NonceDecision::WindowFull);

@@ -228,7 +228,8 @@ mod tests {
         let eleven = "test test test test test test test test test test test";
         let prose = "the file can't be read: there is no such file or folder, or it is not yours";
         let chain = crate::ChainId::new(31_337).unwrap();
-        let store = crate::port::StoreError::OtherChain { chain_id: chain }.to_string();
+        let known = crate::B256::ZERO;
+        let store = crate::port::StoreError::OtherChain { chain_id: chain, known }.to_string();
         for text in ["", &store, "tollgate.toml", "é", address, &KEY[..40], eleven, prose] {
             assert_eq!(masked(text), text);
         }

@@ -24,8 +24,11 @@ impl TxStore for PgStore {
         let (chain_id, genesis) = (chain.chain_id.as_i64(), chain.genesis.as_slice());
         self.pools.work().await?.execute(queries::CHAIN_INSERT, &[&chain_id, &genesis]).await?;
         match self.genesis(chain.chain_id).await? {
-            Some(known) if known == chain.genesis => Ok(()),
-            _ => Err(StoreError::OtherChain { chain_id: chain.chain_id }),
+            Some(known) if known != chain.genesis => {
+                Err(StoreError::OtherChain { chain_id: chain.chain_id, known })
+            }
+            Some(_) => Ok(()),
+            None => Err(StoreError::UnknownChain(chain.chain_id)),
         }
     }
 

@@ -14,12 +14,14 @@ use tokio::sync::{Mutex, oneshot};
 use tokio::time::Instant;
 use tollgate_api::Endpoint;
 use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, RandomIds};
-use tollgate_evm::chain::{ConnectError, EndpointStatus, EvmChain};
+use tollgate_evm::chain::{ChainConfig, ConnectError, EndpointStatus, EvmChain};
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::HandoverTimings;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{ChainRegistration, Checkpoints, LiveNode, Store, SubmitterSetup};
+use tollgate_model::port::{
+    ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
+};
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
 use tollgate_server::{BrowserPolicy, Chains, ConnectionLimits};
 use tollgate_signer::LocalSigner;
@@ -183,9 +185,8 @@ impl ChainStart {
     ) -> Result<(), Failure> {
         let node = NodeId::new(&settings.node.node_name.0, Uuid::now_v7())?;
         let options = settings.engine_options()?;
-        let (store, wait, chain_id) = (&self.store, settings.startup.wait, chain.chain_id());
-        let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
-        self.database.retry(wait, || store.register_chain(&registration)).await?;
+        let chain = self.register(settings, chain).await?;
+        let (store, chain_id) = (&self.store, chain.chain_id());
         register_submitters(settings, &self.database, store, chain_id, &self.signer, &options)
             .await?;
         let served = options.served_with(self.signer.as_ref());
@@ -211,6 +212,28 @@ impl ChainStart {
         let engine = Engine::start(ports, options);
         chains.mark_started(engine, Box::new(move || endpoints(&chain)));
         Ok(())
+    }
+
+    /// Registers the chain in the database. If the database knows a chain of the same id with another
+    /// genesis block, the endpoints of that chain are used, and the others are left out.
+    async fn register(&self, settings: &Settings, chain: EvmChain) -> Result<EvmChain, Failure> {
+        let (chain_id, wait) = (chain.chain_id(), settings.startup.wait);
+        let registration = ChainRegistration { chain_id, genesis: chain.genesis() };
+        let known = self.database.retry(wait, async || {
+            match self.store.register_chain(&registration).await {
+                Err(StoreError::OtherChain { known, .. }) => Ok(Some(known)),
+                registered => registered.map(|()| None),
+            }
+        });
+        let Some(known) = known.await? else { return Ok(chain) };
+        let config = settings.chain.chain_config();
+        let config = ChainConfig { chain_id: Some(chain_id), genesis: Some(known), ..config };
+        EvmChain::connect(config).await.map_err(|error| match error {
+            ConnectError::WrongGenesis { .. } => {
+                StoreError::OtherChain { chain_id, known }.to_string().into()
+            }
+            other => describe_chain_error(settings, other).into(),
+        })
     }
 }
 
@@ -262,6 +285,9 @@ fn describe_chain_error(settings: &Settings, error: ConnectError) -> String {
                     format!("{source}: chain.id is {expected}, but {endpoint} is on chain {found}")
                 }
             }
+        }
+        (error @ ConnectError::WrongChain { .. }, None) => {
+            format!("chain: {error}; set chain.id to the chain that is meant")
         }
         (ConnectError::Unavailable(why), _) => {
             format!("no endpoint of the chain answers: {}", why.replace('\n', " "))

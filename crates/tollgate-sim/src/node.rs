@@ -150,6 +150,7 @@ fn options(world: &World) -> Result<EngineOptions, InvalidValue> {
         nonces: NonceRules {
             mode: plan.mode,
             window: plan.window,
+            unfinal_max: plan.window.saturating_mul(2),
             strict_advance: plan.strict_advance,
             state_timeout: Duration::from_secs(10),
         },

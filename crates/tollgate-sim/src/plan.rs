@@ -12,6 +12,12 @@ const BACKLOG: usize = 1_300;
 const BACKLOG_WINDOW: u32 = 1_500;
 const BACKLOG_BLOCK_MILLIS: u64 = 12_000;
 
+/// The factor of prices that are too high.
+pub(crate) const TOO_DEAR: u64 = 100_000;
+
+/// The gas of a plain transfer.
+pub(crate) const TRANSFER_GAS: u64 = 21_000;
+
 /// Everything that is drawn before the first event.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
@@ -77,7 +83,7 @@ pub(crate) enum Lie {
     LacksBlocks(u64),
     /// Takes only small transactions, and calls the others invalid.
     TakesSmallOnesOnly,
-    /// Its estimates are absurd.
+    /// All its estimates are this one.
     Estimates(u64),
     /// Its head is so many blocks ahead, in blocks that it can't deliver.
     HeadAhead(u64),
@@ -85,7 +91,7 @@ pub(crate) enum Lie {
     PendingCounts(i64),
     /// All its counts are too high, or too low.
     Counts(i64),
-    /// Its prices are this many times too high.
+    /// Its prices are this many times too high, or zero.
     Fees(u64),
     /// Its `safe` and `finalized` blocks are its head.
     TagsAtHead,
@@ -100,6 +106,15 @@ pub(crate) enum Lie {
 }
 
 impl Lie {
+    /// The same about prices and estimates that are too low.
+    const fn lowered(self) -> Self {
+        match self {
+            Self::Fees(_) => Self::Fees(0),
+            Self::Estimates(_) => Self::Estimates(TRANSFER_GAS),
+            other => other,
+        }
+    }
+
     /// Draws one that the model of a client can express.
     fn of_the_model(rng: &mut Rng) -> Self {
         match rng.below(6) {
@@ -119,7 +134,7 @@ impl Lie {
             0 => Self::HeadAhead(1 + rng.below(2) * 499),
             1 => Self::PendingCounts(1 + 99_999 * rng.below(2) as i64),
             2 => Self::Counts([-3, 5, 100_000][rng.below(3) as usize]),
-            3 => Self::Fees(100_000),
+            3 => Self::Fees(TOO_DEAR),
             4 => Self::Swallows,
             5 => Self::IsSilent,
             6 => Self::Balancer(1 + rng.below(4)),
@@ -249,6 +264,10 @@ impl Plan {
             faults: Faults::draw(rng),
             steady: Steady::draw(rng, real_client),
         };
+        // Decided by what is drawn already: a further draw would change every seed.
+        if plan.real_client && plan.intents.is_multiple_of(3) {
+            plan.steady.lie = plan.steady.lie.map(Lie::lowered);
+        }
         plan.leave_others_well();
         if is_backlog {
             plan.pile_up();

@@ -13,15 +13,13 @@ use tollgate_model::sql::Overrides;
 use tollgate_model::{ChainId, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use crate::chain::CHAIN_ID;
-use crate::plan::{Lie, Plan, Steady};
+use crate::plan::{Lie, Plan, Steady, TOO_DEAR, TRANSFER_GAS};
 use crate::world::World;
 pub(crate) use chain::{PlantedChain, PlantedMemory};
 pub(crate) use store::{answer_first, forget_older, send_first, unclaimed, unstrict, with_claims};
 
 /// The page of open work under [`Bug::FirstPageOnly`].
 const SHORT_PAGE: usize = 100;
-/// The gas of a plain transfer.
-const TRANSFER_GAS: u64 = 21_000;
 
 /// Declares the mistakes and the list of all of them.
 macro_rules! bugs {
@@ -154,7 +152,7 @@ impl Bug {
             Self::OlderHashesForgotten => plan.bumps = true,
             // Endpoints that answer leave nothing to misunderstand.
             Self::SilenceIsNo => (plan.real_client, plan.faults.lose_chain) = (false, 0.3),
-            Self::OneVoiceFees => plan.tell(Lie::Fees(100_000)),
+            Self::OneVoiceFees => plan.tell(Lie::Fees(TOO_DEAR)),
             Self::OneVoiceCounts => plan.tell(Lie::PendingCounts(100_000)),
             Self::OneVoiceHeads => plan.tell(Lie::HeadAhead(500)),
             Self::OneVoiceBlocks => plan.tell(Lie::LacksBlocks(2)),

@@ -23,10 +23,12 @@ impl TxStore for SqliteStore {
         let registered = self.db.write(move |tx| {
             let params = params![chain_id.as_i64(), expected.as_slice()];
             tx.exec(queries::CHAIN_INSERT, params)?;
-            if genesis(tx, chain_id)? == Some(expected) {
-                Ok(())
-            } else {
-                Err(StoreError::OtherChain { chain_id }.into())
+            match genesis(tx, chain_id)? {
+                Some(known) if known != expected => {
+                    Err(StoreError::OtherChain { chain_id, known }.into())
+                }
+                Some(_) => Ok(()),
+                None => Err(StoreError::UnknownChain(chain_id).into()),
             }
         });
         registered.await

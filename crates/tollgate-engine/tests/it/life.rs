@@ -5,12 +5,14 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use futures_util::poll;
 use tollgate_engine::{CreateError, Created, EngineOptions};
+use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::{Address, Failed, Intent, Tracking, TxState, U256};
 
 use crate::support::{Cluster, account, id, mine_blocks, options, request, transfer};
 use tollgate_testkit::fake_chain::Reorged;
+use tollgate_testkit::wait;
 
 fn is_mined(state: TxState) -> bool {
     state == TxState::Tracking(Tracking::Mined)
@@ -95,6 +97,27 @@ async fn transactions_beyond_the_window_wait_without_a_nonce() {
     assert_eq!(cursor.get(), 4, "only the window has nonces");
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.paid(account(1)).len(), 20);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn mined_transactions_leave_the_window_and_count_against_the_bound_of_unfinal_ones() {
+    let cluster = Cluster::pipelined().await;
+    let nonces = NonceRules { window: 2, unfinal_max: 5, ..options().nonces };
+    let finality = FinalityRule::Confirmations(1_000);
+    let engine = cluster.node("a", EngineOptions { nonces, finality, ..options() });
+    let creates = (0..20).map(|n| engine.create(account(1), None, transfer(n)));
+    join_all(creates).await.into_iter().for_each(|created| drop(created.unwrap()));
+    // Nothing becomes final in this test. The fourth block holds nothing.
+    for mined in [2, 4, 5, 5] {
+        wait::until("the window to be sent", || async {
+            let cursor = cluster.store.submitter(account(1)).await.unwrap().unwrap().next_nonce;
+            let sent = cluster.paid(account(1)).len() + cluster.chain.pooled();
+            (cursor.get() == mined && sent as u64 == mined).then_some(())
+        })
+        .await;
+        cluster.chain.mine();
+    }
+    assert_eq!(cluster.paid(account(1)).len(), 5, "none beyond the bound");
 }
 
 #[tokio::test(flavor = "multi_thread")]

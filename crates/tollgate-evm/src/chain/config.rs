@@ -11,8 +11,11 @@ use crate::endpoint::{BadUrl, EndpointConfig};
 /// One chain: its endpoints, and how they are used.
 #[derive(Clone)]
 pub struct ChainConfig {
-    /// The expected chain id; `None` takes that of the first endpoint.
+    /// The expected chain id; `None` takes the one that most endpoints report.
     pub chain_id: Option<ChainId>,
+    /// The expected hash of block 0; `None` takes the one that most endpoints report, the first of the list
+    /// if as many report another one.
+    pub genesis: Option<B256>,
     /// The endpoints; at least one must be for reads.
     pub endpoints: Vec<EndpointConfig>,
     /// How often the head is polled where nothing announces it.
@@ -44,6 +47,7 @@ impl ChainConfig {
     pub fn new(endpoints: Vec<EndpointConfig>) -> Self {
         Self {
             chain_id: None,
+            genesis: None,
             endpoints,
             poll_interval: Duration::from_secs(1),
             read_deadline: Duration::from_secs(10),
@@ -82,17 +86,17 @@ pub enum ConnectError {
     WrongChain {
         /// The endpoint's name.
         endpoint: String,
-        /// The chain of the configuration, or of the endpoints before it.
+        /// The chain of the configuration, or of the other endpoints.
         expected: ChainId,
         /// The chain that it reports.
         found: u64,
     },
     /// An endpoint of another chain with the same id.
-    #[error("{endpoint} has the genesis block {found}, the others have {expected}")]
+    #[error("{endpoint} has the genesis block {found}, not {expected}")]
     WrongGenesis {
         /// The endpoint's name.
         endpoint: String,
-        /// The genesis of the endpoints before it.
+        /// The genesis that is configured, or that of the other endpoints.
         expected: B256,
         /// The genesis that it reports.
         found: B256,

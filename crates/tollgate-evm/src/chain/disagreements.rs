@@ -2,7 +2,8 @@
 //!
 //! Owns since when which endpoint differs about what. Most short differences are lag or readings during a
 //! change of head, so the caller says how long one must last. The warning names the endpoint, its claim,
-//! the claims of all endpoints and the value that is used.
+//! the claims of all endpoints and the value that is used. Where two contradict each other and nothing
+//! decides between them, the warning names both claims and blames neither.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -57,6 +58,12 @@ struct State {
     warned_at: HashMap<(String, &'static str), Instant>,
 }
 
+/// The claims of all endpoints, for a log line.
+fn listed(claims: &[Claim]) -> String {
+    let all = claims.iter().map(|one| format!("{}: {}", one.endpoint, one.claimed));
+    all.collect::<Vec<_>>().join("; ")
+}
+
 /// The contradictions between a chain's endpoints.
 #[derive(Debug, Default)]
 pub(super) struct Disagreements {
@@ -76,10 +83,7 @@ impl Disagreements {
         let used = used.to_string();
         for Claim { endpoint, claimed } in self.due(subject, &used, claims, lasting, Instant::now())
         {
-            let Subject { what, of } = subject;
-            let all: Vec<_> =
-                claims.iter().map(|one| format!("{}: {}", one.endpoint, one.claimed)).collect();
-            let all = all.join("; ");
+            let (Subject { what, of }, all) = (subject, listed(claims));
             tracing::warn!(
                 endpoint,
                 what,
@@ -88,6 +92,29 @@ impl Disagreements {
                 used,
                 all,
                 "claim of an endpoint not used: the others do not confirm it"
+            );
+        }
+    }
+
+    /// Warns that nothing confirms or refutes these claims, of which one is used; as often as
+    /// [`Self::note`]. No endpoint is blamed, because nothing tells which one is wrong.
+    pub(super) fn note_undecided(
+        &self,
+        subject: Subject<'_>,
+        used: impl Display,
+        claims: &[Claim],
+    ) {
+        // No claim equals it, so that all of them are in question.
+        const NO_CLAIM: &str = "";
+        if !self.due(subject, NO_CLAIM, claims, Duration::ZERO, Instant::now()).is_empty() {
+            let (Subject { what, of }, all) = (subject, listed(claims));
+            let used = used.to_string();
+            tracing::warn!(
+                what,
+                of,
+                used,
+                all,
+                "no second endpoint confirms any claim of the endpoints"
             );
         }
     }

@@ -1,16 +1,26 @@
-//! Estimates the gas of a call on the head.
+//! Estimates the gas of a call on the head, by two endpoints where there are several.
+//!
+//! Owns no state. [`tollgate_model::gas_agreement`] decides which estimate counts.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::gas_agreement::{GasAgreement, agree_on_gas};
 use tollgate_model::port::chain::{Call, CallEstimate, ChainUnavailable, SendAnswer};
 use tollgate_model::refusal::refusal_of_estimate;
 
+use super::disagreements::{Claim, Subject};
+use super::funds::limits;
 use super::pool_member::PoolMember;
 use super::revert_reason::{reason_in, revert_data};
 use super::router::{Needs, Router, unavailable};
 use crate::classify::classify_with;
-use crate::endpoint::json::Quantity;
+use crate::endpoint::json::{Quantity, quantity};
 use crate::endpoint::{Capability, RpcError, RpcErrorKind};
 
 const ESTIMATE: &str = "eth_estimateGas";
@@ -32,49 +42,150 @@ pub(super) fn call_object(call: &Call) -> Value {
 
 /// Reverts of different endpoints that decide.
 const REVERTS_ENOUGH: usize = 2;
+/// Endpoints that are asked together.
+const ASKED_FIRST: usize = 2;
+/// The time of a further endpoint after the first estimate: a create waits for it.
+const FURTHER_ESTIMATES_PATIENCE: Duration = Duration::from_millis(300);
 
-/// Estimates the gas of a call. A revert decides once two endpoints report it, or no other healthy one
-/// reports something else; a refusal decides once all endpoints were asked, because another one that
-/// lags less may estimate the call.
-pub(super) async fn estimate_call(
-    router: &Router,
-    call: &Call,
-) -> Result<CallEstimate, ChainUnavailable> {
-    let readers = router.readers(Needs::Head, Instant::now());
-    let object = call_object(call);
-    let (mut refused, mut unclear, mut said) = (None, None, Vec::new());
-    let (mut reverts, mut reverted) = (0, None);
-    for (member, until) in router.in_turn(&readers) {
-        // A resting endpoint is not waited for just to confirm a revert.
-        if reverted.is_some() && member.endpoint.health().is_resting(Instant::now()) {
-            break;
-        }
-        let error = match estimate(member, &object, until).await {
-            Ok(gas) => return Ok(CallEstimate::Gas(gas)),
+/// The answers of the endpoints so far.
+#[derive(Default)]
+struct Answers {
+    estimates: Vec<(Arc<PoolMember>, u64)>,
+    reverts: usize,
+    reverted: Option<CallEstimate>,
+    refused: Option<SendAnswer>,
+    unclear: Option<SendAnswer>,
+    said: Vec<String>,
+}
+
+impl Answers {
+    fn note(&mut self, router: &Router, member: &Arc<PoolMember>, answer: Result<u64, RpcError>) {
+        let error = match answer {
+            Ok(gas) => return self.estimates.push((member.clone(), gas)),
             Err(error) => error,
         };
         let class = class_of(router, &error);
         if class == AnswerClass::Reverted {
-            reverts += 1;
-            reverted.get_or_insert_with(|| CallEstimate::Reverts(reason_in(&error)));
-            if reverts >= REVERTS_ENOUGH {
-                break;
-            }
-            continue;
+            self.reverts += 1;
+            self.reverted.get_or_insert_with(|| CallEstimate::Reverts(reason_in(&error)));
+            return;
         }
-        said.push(format!("{}: {error}", member.endpoint.name()));
+        self.said.push(format!("{}: {error}", member.endpoint.name()));
         if error.kind == RpcErrorKind::Node {
             let answer = SendAnswer { class, said: error.message };
             match refusal_of_estimate(class) {
-                Some(_) => drop(refused.get_or_insert(answer)),
-                None if class == AnswerClass::Unknown => drop(unclear.get_or_insert(answer)),
+                Some(_) => drop(self.refused.get_or_insert(answer)),
+                None if class == AnswerClass::Unknown => drop(self.unclear.get_or_insert(answer)),
                 // The answer is about the endpoint itself: another one may know.
                 None => {}
             }
         }
     }
+
+    fn agreed(&self, router: &Router) -> Option<GasAgreement> {
+        let gas: Vec<u64> = self.estimates.iter().map(|(_, gas)| *gas).collect();
+        agree_on_gas(&gas, limits(router).block_gas.unwrap_or(u64::MAX))
+    }
+
+    /// Returns whether a further endpoint is worth asking.
+    fn needs(&self, member: &PoolMember, router: &Router) -> bool {
+        // A resting endpoint is not waited for just to confirm something.
+        let rests = member.endpoint.health().is_resting(Instant::now());
+        match self.agreed(router) {
+            Some(GasAgreement::Use(_)) => false,
+            Some(GasAgreement::Disputed { .. }) => !rests,
+            None => self.reverts < REVERTS_ENOUGH && !(rests && self.reverted.is_some()),
+        }
+    }
+}
+
+/// Estimates the gas of a call by two endpoints ([`agree_on_gas`]), and by a third if they are far apart;
+/// by one if no second one answers soon. A revert decides once two endpoints report it, or no other
+/// healthy one reports something else; a refusal decides once all endpoints were asked, because another
+/// one that lags less may estimate the call.
+pub(super) async fn estimate_call(
+    router: &Router,
+    call: &Call,
+) -> Result<CallEstimate, ChainUnavailable> {
+    let now = Instant::now();
+    let readers = router.readers(Needs::Head, now);
+    let first = router.voters(Needs::Head, ASKED_FIRST, now).len();
+    let (object, mut answers) = (call_object(call), Answers::default());
+    let (together, others) = readers.split_at(first.min(readers.len()));
+    if let Some((_, until)) = router.in_turn(&readers).next() {
+        ask_together(router, together, &object, until, &mut answers).await;
+    }
+    for (member, until) in router.in_turn(others) {
+        if !answers.needs(member, router) {
+            break;
+        }
+        let soon = Instant::now() + FURTHER_ESTIMATES_PATIENCE;
+        let until = if answers.estimates.is_empty() { until } else { until.min(soon) };
+        let answer = estimate(member, &object, until).await;
+        answers.note(router, member, answer);
+    }
+    if let Some(gas) = decide(router, &object, &answers).await {
+        return Ok(CallEstimate::Gas(gas));
+    }
+    let Answers { reverted, refused, unclear, said, .. } = answers;
     let refused = refused.or(unclear).map(CallEstimate::Refused);
     reverted.or(refused).ok_or_else(|| unavailable(ESTIMATE, &said))
+}
+
+/// Asks some endpoints at once. After the first estimate the others have a short time.
+async fn ask_together(
+    router: &Router,
+    members: &[Arc<PoolMember>],
+    object: &Value,
+    mut until: Instant,
+    answers: &mut Answers,
+) {
+    let deadline = until;
+    let ask =
+        async |member: &Arc<PoolMember>| (member.clone(), estimate(member, object, deadline).await);
+    let mut asked: FuturesUnordered<_> = members.iter().map(ask).collect();
+    while let Ok(Some((member, answer))) = timeout_at(until, asked.next()).await {
+        if answer.is_ok() {
+            until = until.min(Instant::now() + FURTHER_ESTIMATES_PATIENCE);
+        }
+        answers.note(router, &member, answer);
+    }
+}
+
+/// The estimate that counts; `None` if there is none.
+async fn decide(router: &Router, object: &Value, answers: &Answers) -> Option<u64> {
+    let gas = match answers.agreed(router)? {
+        GasAgreement::Use(gas) => gas,
+        GasAgreement::Disputed { lower, higher, try_with } => {
+            let of_higher = answers.estimates.iter().find(|(_, gas)| *gas == higher);
+            match of_higher {
+                Some((member, _)) if succeeds(member, object, try_with).await => lower,
+                _ => higher,
+            }
+        }
+    };
+    let is_far = |other: u64| other.max(gas) / 2 > other.min(gas);
+    let claims: Vec<_> = match answers.estimates.iter().any(|(_, other)| is_far(*other)) {
+        true => {
+            answers.estimates.iter().map(|(of, gas)| Claim::new(of.endpoint.name(), gas)).collect()
+        }
+        false => Vec::new(),
+    };
+    let subject = Subject { what: "gas estimate", of: "" };
+    match answers.agreed(router)? {
+        GasAgreement::Use(_) => router.disagreements.note(subject, gas, &claims, Duration::ZERO),
+        GasAgreement::Disputed { .. } => router.disagreements.note_undecided(subject, gas, &claims),
+    }
+    Some(gas)
+}
+
+/// Returns whether an endpoint finds that the call succeeds with this gas limit.
+async fn succeeds(member: &PoolMember, object: &Value, gas: u64) -> bool {
+    let mut object = object.clone();
+    object["gas"] = json!(quantity(gas));
+    let until = Instant::now() + FURTHER_ESTIMATES_PATIENCE;
+    let answer = member.endpoint.call_until::<Value>("eth_call", json!([object, "latest"]), until);
+    answer.await.is_ok()
 }
 
 /// One endpoint's estimate, on the head if it takes a block argument, else on the block of its choice.

@@ -1,6 +1,7 @@
 //! The fees that a transaction has to offer now, agreed between several endpoints.
 //!
-//! Owns the last quotes for a short time. Applies no caps: the engine does.
+//! Owns the last quotes for a short time, and since when only one endpoint has named a price. Applies no
+//! caps: the engine does.
 
 mod endpoint_quotes;
 
@@ -12,10 +13,11 @@ use futures_util::stream::FuturesUnordered;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_model::GasPrice;
-use tollgate_model::fee_agreement::{Agreement, RecentPrice, agree};
-use tollgate_model::port::chain::{BlockRef, ChainUnavailable, FeeQuote, Speed};
+use tollgate_model::fee_agreement::{Agreement, RecentPrice, SECOND_PRICE_PATIENCE, agree};
+use tollgate_model::port::chain::{ChainUnavailable, FeeQuote, Speed};
 
 use self::endpoint_quotes::{price, quotes_of};
+use super::corroboration::SingleSource;
 use super::disagreements::{Claim, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
@@ -32,6 +34,9 @@ const STAND_IN_PATIENCE: Duration = Duration::from_secs(2);
 const FAILURE_IS_SLOW: Duration = Duration::from_millis(500);
 /// but returned to all callers for this long.
 const FAILURE_BELIEVED: Duration = Duration::from_secs(5);
+/// The error while a second price is waited for.
+const AWAITS_SECOND: &str = "fee quote: only one endpoint names a price, and there is no earlier \
+                             agreement to compare it with; a second one is waited for";
 
 /// Quotes of the three speeds.
 type Quotes = [FeeQuote; 3];
@@ -52,6 +57,8 @@ struct Known {
     failed: Option<(ChainUnavailable, Instant)>,
     /// The price that the next quote of each speed is compared with.
     reference: [Option<Reference>; 3],
+    /// Since when there is no price but that of one endpoint, and nothing that bounds it.
+    single: SingleSource,
 }
 
 /// A price to compare with, and since when.
@@ -62,11 +69,14 @@ struct Reference {
     since: Instant,
 }
 
-/// The agreed quotes, and which of them more than one endpoint confirms.
+/// The agreed quotes.
 #[derive(Clone, Copy, Debug)]
 struct Settled {
     quotes: Quotes,
+    /// True for those that more than one endpoint confirms.
     confirmed: [bool; 3],
+    /// One of them is the only one, and nothing bounds it.
+    is_lone: bool,
 }
 
 impl Known {
@@ -83,7 +93,7 @@ impl Known {
         self.reference.map(|reference| reference.map(recent))
     }
 
-    fn keep(&mut self, Settled { quotes, confirmed }: Settled) {
+    fn keep(&mut self, Settled { quotes, confirmed, .. }: Settled) {
         let now = Instant::now();
         for (place, before) in self.recent_prices().into_iter().enumerate() {
             let (price, confirmed) = (quotes[place].max_fee, confirmed[place]);
@@ -122,10 +132,11 @@ pub(super) async fn quote(
     let begun = Instant::now();
     let asked = fetch(router, known.recent_prices());
     let error = match timeout(patience.min(router.config.read_deadline), asked).await {
-        Ok(Ok(settled)) => {
+        Ok(Ok(settled)) if is_enough(router, &mut known.single, settled) => {
             known.keep(settled);
             return Ok(settled.quotes[speed as usize]);
         }
+        Ok(Ok(_)) => ChainUnavailable(AWAITS_SECOND.to_owned()),
         Ok(Err(error)) => error,
         Err(_) => ChainUnavailable("no quote of fees in time".to_owned()),
     };
@@ -135,8 +146,17 @@ pub(super) async fn quote(
     missing(error)
 }
 
+/// Returns whether the quotes can be used: a price that only one of several endpoints names, and nothing
+/// bounds, waits for a second one for a while (I15, I16).
+fn is_enough(router: &Router, single: &mut SingleSource, settled: Settled) -> bool {
+    let (voices, readers) = (if settled.is_lone { 1 } else { 2 }, router.readers_configured());
+    let patience = router.config.single_source_after.min(SECOND_PRICE_PATIENCE);
+    single.is_enough(voices, readers, Instant::now(), patience)
+}
+
 /// Asks several endpoints at once and agrees on one of their quotes (I16). The others are asked one by
-/// one if none of the first can answer.
+/// one if none of the first can answer, and together if one answers alone and nothing bounds its price:
+/// one that lags has no vote, but can confirm a price.
 async fn fetch(router: &Router, recent: RecentPrices) -> Result<Settled, ChainUnavailable> {
     let now = Instant::now();
     // A chain with one endpoint has no second quote to compare with: only the caps bound its price.
@@ -145,24 +165,33 @@ async fn fetch(router: &Router, recent: RecentPrices) -> Result<Settled, ChainUn
     let readers = router.readers(Needs::Head, now);
     let deadline = router.read_deadline_for(&readers);
     let voters = router.voters(Needs::Head, VOTERS_MAX, now);
-    let others = readers.into_iter().skip(voters.len()).map(|member| vec![member]);
+    let others: Vec<_> = readers.into_iter().skip(voters.len()).collect();
     let mut refusals = Vec::new();
-    for round in std::iter::once(voters).chain(others) {
-        let quotes = read_quotes(round, deadline, &mut refusals).await;
-        if let Some(settled) = settle(router, &quotes, recent) {
-            return Ok(settled);
+    let mut quotes = read_quotes(voters, deadline, &mut refusals).await;
+    if quotes.len() == 1 && !is_alone && recent.contains(&None) {
+        let is_awake = |member: &&Arc<PoolMember>| !member.endpoint.health().is_resting(now);
+        let awake = others.iter().filter(is_awake).cloned().collect();
+        let soon = deadline.min(Instant::now() + FURTHER_QUOTES_PATIENCE);
+        quotes.extend(read_quotes(awake, soon, &mut refusals).await);
+    }
+    for member in others {
+        if quotes.is_empty() {
+            quotes = read_quotes(vec![member], deadline, &mut refusals).await;
         }
     }
-    Err(unavailable("fee quote", &refusals))
+    settle(router, &quotes, recent).ok_or_else(|| unavailable("fee quote", &refusals))
 }
 
-/// The base fee of the newest head that two endpoints report alike. No price below it is mined.
+/// A base fee that the heads of two endpoints reach. No price below it is mined. The heads need not be the
+/// same block: from one block to the next the base fee changes by an eighth at most, and twice the base
+/// fee is offered.
 fn agreed_base_fee(router: &Router) -> Option<u128> {
     let readers = router.members.iter().filter(|member| member.reads() && member.is_on_chain());
     let heads = readers.filter(|member| !member.is_doubted()).filter_map(|member| member.head());
-    let fees: Vec<_> = heads.filter_map(|head| Some((head.at, head.base_fee?))).collect();
-    let by_two = |one: &&(BlockRef, u128)| fees.iter().filter(|other| *other == *one).count() >= 2;
-    fees.iter().filter(by_two).max_by_key(|(at, _)| at.number).map(|(_, fee)| *fee)
+    let new = heads.filter(|head| head.when.elapsed() < STALE_MAX);
+    let mut fees: Vec<_> = new.filter_map(|head| head.base_fee).collect();
+    fees.sort_unstable_by_key(|fee| std::cmp::Reverse(*fee));
+    fees.get(1).copied()
 }
 
 /// One endpoint's name and its quotes.
@@ -198,39 +227,45 @@ async fn read_quotes(
 /// not decide the fast one (I16).
 fn settle(router: &Router, all: &[EndpointQuotes], recent: RecentPrices) -> Option<Settled> {
     let one = |speed: Speed| settle_one(router, all, speed, recent[speed as usize]);
-    let (slow, normal, fast) = (one(Speed::Slow)?, one(Speed::Normal)?, one(Speed::Fast)?);
-    let confirmed = [slow.1, normal.1, fast.1];
+    let each = [one(Speed::Slow)?, one(Speed::Normal)?, one(Speed::Fast)?];
+    let (confirmed, is_lone) =
+        (each.map(|(_, how)| how.confirmed), each.iter().any(|(_, how)| how.lone));
     // The offer leaves room for the base fee to double, as in any quote.
     let least = agreed_base_fee(router).and_then(|base| price(base.saturating_mul(2)).ok());
-    let raised = |(quote, _): (FeeQuote, bool)| match least {
+    let [slow, normal, fast] = each.map(|(quote, _)| match least {
         Some(least) if quote.base_fee.is_some() => quote.raised_to(least),
         Some(_) | None => quote,
-    };
-    let (slow, normal, fast) = (raised(slow), raised(normal), raised(fast));
+    });
     // Faster is never cheaper.
     let normal = if normal.max_fee < slow.max_fee { slow } else { normal };
     let fast = if fast.max_fee < normal.max_fee { normal } else { fast };
-    Some(Settled { quotes: [slow, normal, fast], confirmed })
+    Some(Settled { quotes: [slow, normal, fast], confirmed, is_lone })
 }
 
-/// The agreed quote of one speed, and whether more than one endpoint confirms it.
+/// The agreed quote of one speed, and how it came about.
 fn settle_one(
     router: &Router,
     all: &[EndpointQuotes],
     speed: Speed,
     recent: Option<RecentPrice>,
-) -> Option<(FeeQuote, bool)> {
+) -> Option<(FeeQuote, Agreement)> {
     let quotes = || all.iter().map(|(name, quotes)| (name, quotes[speed as usize]));
     let prices: Vec<_> = quotes().map(|(_, quote)| quote.max_fee).collect();
-    let Agreement { voice, within, confirmed, disputed } = agree(&prices, recent)?;
-    let (_, quote) = quotes().nth(voice)?;
+    let agreement = agree(&prices, recent)?;
+    let (_, quote) = quotes().nth(agreement.voice)?;
+    let within = agreement.within;
     let bounded = within.map_or(quote, |(least, most)| quote.limited_to(most).raised_to(least));
     // Without a dispute the prices differ as prices do.
-    let is_contradicted = disputed || bounded.max_fee != quote.max_fee;
-    let claims = quotes().filter(|_| is_contradicted);
+    let is_contradicted = agreement.disputed || bounded.max_fee != quote.max_fee;
+    let is_unconfirmed = agreement.lone && router.readers_configured() > 1;
+    let claims = quotes().filter(|_| is_contradicted || is_unconfirmed);
     let claims: Vec<_> = claims.map(|(name, quote)| Claim::new(name, quote.max_fee)).collect();
     let subject = Subject { what: "max fee per gas", of: "" };
     // At once: it is about money.
-    router.disagreements.note(subject, bounded.max_fee, &claims, Duration::ZERO);
-    Some((bounded, confirmed))
+    if agreement.undecided || is_unconfirmed {
+        router.disagreements.note_undecided(subject, bounded.max_fee, &claims);
+    } else {
+        router.disagreements.note(subject, bounded.max_fee, &claims, Duration::ZERO);
+    }
+    Some((bounded, agreement))
 }

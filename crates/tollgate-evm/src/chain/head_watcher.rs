@@ -10,12 +10,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
-use super::pool_member::{ChainCheck, Identity, PoolMember};
+use super::identity::Identity;
+use super::pool_member::{ChainCheck, PoolMember};
 use super::router::Router;
 use crate::endpoint::Announced;
 
 /// An endpoint that announces its heads is polled this many times less often.
 pub(super) const SAFETY_POLL_FACTOR: u32 = 10;
+/// An endpoint of another chain is checked again this many times less often.
+const WRONG_CHAIN_POLL_FACTOR: u32 = 60;
 /// The shortest interval at which a failing endpoint is polled.
 const PROBE_MIN: Duration = Duration::from_secs(1);
 
@@ -35,15 +38,16 @@ pub(super) async fn follow(router: Arc<Router>, member: Arc<PoolMember>, chain: 
     }
 }
 
-/// Ends only for an endpoint that is on another chain or is not read from.
+/// Ends only for an endpoint that is not read from.
 async fn follow_once(router: Arc<Router>, member: Arc<PoolMember>, chain: Identity) {
     let mut announced = member.endpoint.announced();
     loop {
         match member.chain_check() {
-            ChainCheck::Failed(_) => return,
-            ChainCheck::Pending => {
+            ChainCheck::Failed(_) => {
+                sleep(router.config.poll_interval * WRONG_CHAIN_POLL_FACTOR).await;
                 member.check(chain).await;
             }
+            ChainCheck::Pending => member.check(chain).await,
             ChainCheck::Passed => {}
         }
         let now = Instant::now();

@@ -5,10 +5,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
+use tollgate_model::B256;
 use tollgate_model::port::chain::BlockRef;
-use tollgate_model::{B256, ChainId};
 
 use super::config::ConnectError;
+use super::identity::Identity;
 use super::lead::{Lead, LeadState};
 use crate::endpoint::json::{BlockJson, Quantity, quantity};
 use crate::endpoint::{Endpoint, Role, RpcError, RpcErrorKind};
@@ -22,7 +23,7 @@ pub(super) enum ChainCheck {
     /// It has not answered yet. Its watcher checks it again.
     Pending,
     Passed,
-    /// It is on another chain and is never asked again.
+    /// On another chain, and asked for nothing but that. Its watcher checks it again now and then.
     Failed(ConnectError),
 }
 
@@ -58,13 +59,6 @@ struct State {
     lead: LeadState,
 }
 
-/// What identifies a chain.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Identity {
-    pub(super) chain_id: ChainId,
-    pub(super) genesis: B256,
-}
-
 impl PoolMember {
     pub(super) fn new(endpoint: Endpoint, place: usize) -> Arc<Self> {
         let state =
@@ -90,10 +84,6 @@ impl PoolMember {
 
     pub(super) fn is_on_chain(&self) -> bool {
         self.with(|state| state.chain_check == ChainCheck::Passed)
-    }
-
-    pub(super) fn set_chain_check(&self, chain_check: ChainCheck) {
-        self.with(|state| state.chain_check = chain_check);
     }
 
     pub(super) fn head(&self) -> Option<ReportedHead> {
@@ -205,20 +195,27 @@ impl PoolMember {
         Ok(block.and_then(|block| block.at()).map(|at| at.hash))
     }
 
-    /// Checks whether it is on the chain.
-    pub(super) async fn check(&self, chain: Identity) -> ChainCheck {
+    /// Checks whether it is on the chain. One that was on another chain and does not answer stays refused.
+    pub(super) async fn check(&self, chain: Identity) {
+        let before = self.chain_check();
         let chain_check = match self.compare(chain).await {
             Ok(chain_check) => chain_check,
             // A relay that takes only sends can't be on a wrong chain: each transaction names its
             // own.
             Err(error) if !self.reads() && error.is_method_missing() => ChainCheck::Passed,
-            Err(_) => ChainCheck::Pending,
+            Err(_) => before.clone(),
         };
-        if let ChainCheck::Failed(why) = &chain_check {
-            tracing::error!(endpoint = self.endpoint.name(), %why, "endpoint refused: it is on another chain");
+        let endpoint = self.endpoint.name();
+        match &chain_check {
+            ChainCheck::Failed(why) if chain_check != before => {
+                tracing::error!(endpoint, %why, "endpoint refused: it is on another chain");
+            }
+            ChainCheck::Passed if matches!(before, ChainCheck::Failed(_)) => {
+                tracing::info!(endpoint, "endpoint used: it is on the chain now");
+            }
+            _ => {}
         }
-        self.set_chain_check(chain_check.clone());
-        chain_check
+        self.with(|state| state.chain_check = chain_check);
     }
 
     async fn compare(&self, chain: Identity) -> Result<ChainCheck, RpcError> {

@@ -266,7 +266,8 @@ impl Router {
             .collect();
         senders.sort_by_cached_key(|member| {
             let health = member.endpoint.health();
-            (health.is_resting(now), member.reads() && self.lags(member, now), health.expected())
+            let lags = member.reads() && self.lags(member, now);
+            (health.is_resting(now), health.leaves_sends(now), lags, health.expected())
         });
         senders
     }

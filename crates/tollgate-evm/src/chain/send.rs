@@ -139,10 +139,6 @@ fn read(
     SendAnswer { class, said: format!("{name}: {said}") }
 }
 
-pub(super) const fn nothing_was_sent(error: &RpcError) -> bool {
-    matches!(error.kind, RpcErrorKind::Unreachable | RpcErrorKind::Busy)
-}
-
 /// The endpoints to send to, those first that were sent it least often, and an answer for each endpoint
 /// that is left out.
 pub(super) fn plan(

@@ -16,8 +16,7 @@ use tollgate_model::port::chain::SendAnswer;
 use super::pool_member::PoolMember;
 use super::router::Router;
 use super::send::{
-    EndpointAnswer, PendingSend, combine, is_with_a_node, nothing_was_sent, plan, send_carefully,
-    unknown,
+    EndpointAnswer, PendingSend, combine, is_with_a_node, plan, send_carefully, unknown,
 };
 use crate::endpoint::{RpcError, SEND_METHOD};
 
@@ -109,7 +108,7 @@ fn read_batch(
 ) -> Vec<Option<EndpointAnswer>> {
     let answers = match answers {
         Ok(answers) => answers,
-        Err(error) if nothing_was_sent(&error) => return vec![None; sends.len()],
+        Err(error) if error.is_unsent() => return vec![None; sends.len()],
         Err(error) => sends.iter().map(|_| Some(Err(error.clone()))).collect(),
     };
     let read = |(send, answer): (&PendingSend, Option<_>)| match answer {

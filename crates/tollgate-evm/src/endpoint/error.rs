@@ -59,6 +59,11 @@ pub struct RpcError {
 }
 
 impl RpcError {
+    /// Returns whether nothing was sent, so that the node has received nothing.
+    pub(crate) const fn is_unsent(&self) -> bool {
+        matches!(self.kind, RpcErrorKind::Unreachable | RpcErrorKind::Busy)
+    }
+
     pub(super) fn new(kind: RpcErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, code: None, status: None, message, data: None, retry_after: None }

@@ -19,6 +19,10 @@ const LIMIT_MIN: Duration = Duration::from_secs(1);
 const LIMIT_MAX: Duration = Duration::from_secs(15);
 /// The longest `Retry-After` that is honoured.
 const RETRY_AFTER_MAX: Duration = Duration::from_secs(300);
+/// The time for which other endpoints are preferred for sends after one was not answered; twice as long
+/// after each further one. Reads that are answered do not shorten it: some endpoints answer reads and no sends.
+const SENDS_ELSEWHERE_MIN: Duration = Duration::from_secs(5);
+const SENDS_ELSEWHERE_MAX: Duration = Duration::from_secs(300);
 /// The weight of the newest latency in the average.
 const LATENCY_WEIGHT: f64 = 0.2;
 
@@ -35,6 +39,9 @@ pub struct Health {
     pub last_success: Option<Instant>,
     rests_until: Option<Instant>,
     limited_until: Option<Instant>,
+    /// Sends without an answer since the last one that was answered.
+    pub unanswered_sends: u32,
+    sends_elsewhere_until: Option<Instant>,
 }
 
 impl Health {
@@ -60,6 +67,22 @@ impl Health {
         if let Some(rest) = often.max(slow) {
             self.rests_until = self.rests_until.max(Some(now + rest));
         }
+    }
+
+    /// Notes whether a send was answered.
+    pub fn note_send(&mut self, now: Instant, is_answered: bool) {
+        if is_answered {
+            (self.unanswered_sends, self.sends_elsewhere_until) = (0, None);
+            return;
+        }
+        let pause = grown(SENDS_ELSEWHERE_MIN, self.unanswered_sends, SENDS_ELSEWHERE_MAX);
+        self.unanswered_sends = self.unanswered_sends.saturating_add(1);
+        self.sends_elsewhere_until = Some(now + pause);
+    }
+
+    /// Returns whether sends go to other endpoints first, because some were not answered.
+    pub fn leaves_sends(&self, now: Instant) -> bool {
+        self.sends_elsewhere_until.is_some_and(|until| now < until)
     }
 
     /// Notes a rate limit.
@@ -139,6 +162,23 @@ mod tests {
         assert!(health.is_resting(now + took - MS), "a shorter rest ends none that is longer");
         health.answered(now, MS);
         assert!(!health.is_resting(now));
+    }
+
+    #[test]
+    fn sends_go_elsewhere_after_unanswered_ones_though_reads_are_answered() {
+        let (mut health, now) = (Health::default(), Instant::now());
+        let second = Duration::from_secs(1);
+        health.note_send(now, false);
+        health.answered(now, MS);
+        assert!(health.leaves_sends(now + 4 * second) && !health.leaves_sends(now + 5 * second));
+        health.note_send(now, false);
+        assert!(health.leaves_sends(now + 9 * second), "longer each time");
+        for _ in 0..100 {
+            health.note_send(now, false);
+        }
+        assert!(!health.leaves_sends(now + 300 * second), "it is tried again");
+        health.note_send(now, true);
+        assert!(!health.leaves_sends(now));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use futures_util::future::join;
 use futures_util::{StreamExt, stream};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::Role;
+use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
 use tollgate_model::{Address, B256, Bytes};
@@ -417,4 +417,31 @@ async fn rate_limited_endpoint_is_not_sent_to() {
     assert_eq!(limited.calls_of(SEND), 0);
     well.set().send_behaviour = SendBehaviour::Accepts;
     assert_eq!(class(&chain).await, AnswerClass::Accepted);
+}
+
+#[tokio::test]
+async fn endpoint_that_never_answers_sends_is_not_sent_the_next_ones_first() {
+    let (mute, well) = (Node::start().await, Node::start().await);
+    mute.set().send_behaviour = SendBehaviour::Swallows;
+    let mute_socket = EndpointConfig { timeout: Duration::from_millis(400), ..mute.ws() };
+    let config = config(vec![mute_socket, well.http()]);
+    let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
+    let chain = EvmChain::connect(unpolled).await.unwrap();
+    heads_at(&chain, 10).await;
+    let prefer_mute = async || {
+        // Both have answered a read, and the other one has failed since.
+        chain.sighting(B256::ZERO).await.unwrap();
+        well.set().behaviour = Behaviour::Down;
+        chain.sighting(B256::ZERO).await.unwrap();
+        well.set().behaviour = Behaviour::Normal;
+    };
+    let raws = raws(2);
+    prefer_mute().await;
+    assert_eq!(chain.send(&raws[0]).await.class, AnswerClass::Accepted);
+    assert_eq!((mute.calls_of(SEND), well.calls_of(SEND)), (1, 1));
+    until("the send has timed out", || async { chain.endpoints()[0].health.unanswered_sends == 1 })
+        .await;
+    prefer_mute().await;
+    assert_eq!(chain.send(&raws[1]).await.class, AnswerClass::Accepted);
+    assert_eq!((mute.calls_of(SEND), well.calls_of(SEND)), (1, 2));
 }

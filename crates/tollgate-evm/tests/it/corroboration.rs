@@ -272,3 +272,63 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
     nodes[1].set().behaviour = Behaviour::Down;
     assert!(matches!(tried().await, CallEstimate::Reverts(_)), "nobody says otherwise");
 }
+
+/// A node's estimate, and whether it finds that the call succeeds with less.
+fn estimates(node: &Node, gas: u64, succeeds_with_less: bool) {
+    let out_of_gas = json!({"code": -32000, "message": "out of gas"});
+    let called = if succeeds_with_less { Ok(json!("0x")) } else { Err(out_of_gas) };
+    node.set().fixed.insert("eth_estimateGas", Ok(json!(format!("{gas:#x}"))));
+    node.set().fixed.insert("eth_call", called);
+}
+
+async fn estimated(nodes: &[Node]) -> u64 {
+    let chain = EvmChain::connect(config(nodes.iter().map(Node::http).collect())).await.unwrap();
+    heads_at(&chain, 10).await;
+    let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
+    let answer = chain.estimate_call(&Call { from: SOMEBODY, to, value, data }).await.unwrap();
+    let CallEstimate::Gas(gas) = answer else { panic!("{answer:?}") };
+    gas
+}
+
+#[tokio::test]
+async fn estimate_of_one_endpoint_of_two_decides_neither_too_little_nor_too_much() {
+    for (odd, honest) in [(0, 1), (1, 0)] {
+        let nodes = [Node::start().await, Node::start().await];
+        estimates(&nodes[odd], 50_000, true);
+        estimates(&nodes[honest], 60_000, false);
+        assert_eq!(estimated(&nodes).await, 60_000, "close: the higher one");
+        estimates(&nodes[odd], 21_000, true);
+        assert_eq!(estimated(&nodes).await, 60_000, "I16: too little costs a failure");
+        estimates(&nodes[odd], 30_000_000, true);
+        assert_eq!(estimated(&nodes).await, 60_000, "it finds that less is enough");
+        estimates(&nodes[odd], 30_000_000, false);
+        assert_eq!(estimated(&nodes).await, 30_000_000, "nothing tells: unused gas is not paid");
+    }
+}
+
+#[tokio::test]
+async fn estimate_of_one_endpoint_of_three_is_outvoted() {
+    for odd in 0..3 {
+        for gas in [21_000, 30_000_000] {
+            let nodes = [Node::start().await, Node::start().await, Node::start().await];
+            nodes.iter().for_each(|node| estimates(node, 60_000, false));
+            estimates(&nodes[odd], gas, false);
+            assert_eq!(estimated(&nodes).await, 60_000, "I16: {gas} at {odd}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn estimate_does_not_wait_long_for_a_second_endpoint_that_hangs() {
+    let nodes = [Node::start().await, Node::start().await];
+    let config = short_hold(&[&nodes[0], &nodes[1]]);
+    let unpolled = ChainConfig { poll_interval: Duration::from_secs(600), ..config };
+    let chain = EvmChain::connect(unpolled).await.unwrap();
+    heads_at(&chain, 10).await;
+    nodes[0].set().behaviour = Behaviour::Hangs;
+    let begun = Instant::now();
+    let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
+    let answer = chain.estimate_call(&Call { from: SOMEBODY, to, value, data }).await.unwrap();
+    assert_eq!(answer, CallEstimate::Gas(21_000));
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+}

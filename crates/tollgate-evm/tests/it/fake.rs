@@ -56,6 +56,8 @@ pub(crate) enum SendBehaviour {
     Fails(&'static str),
     /// Nothing, but it was taken.
     LosesAnswer,
+    /// Nothing, and a WebSocket stays open.
+    Swallows,
 }
 
 #[derive(Default)]
@@ -116,6 +118,10 @@ pub(crate) struct State {
 }
 
 impl State {
+    fn swallows(&self) -> bool {
+        matches!(self.send_behaviour, SendBehaviour::Swallows)
+    }
+
     /// Uses so much of the quota; whether that is too much.
     fn is_above_quota(&mut self, calls: usize) -> bool {
         let Some(quota) = self.quota else { return false };
@@ -384,8 +390,11 @@ async fn talk_ws(stream: TcpStream, state: Arc<Mutex<State>>, mut heads: watch::
                     subscribed = true;
                     json!({"jsonrpc": "2.0", "id": call["id"], "result": "0xsub"})
                 } else {
-                    let Some(answer) = answer(&state, text.as_bytes()).await else { return };
-                    answer
+                    match answer(&state, text.as_bytes()).await {
+                        Some(answer) => answer,
+                        None if state.lock().unwrap().swallows() => continue,
+                        None => return,
+                    }
                 }
             }
             Woken::Mined => {

@@ -63,6 +63,75 @@ async fn the_lower_of_two_fee_quotes_counts() {
     assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE);
 }
 
+/// Two endpoints, of which only the second can be heard from the start, and asks for 500 gwei.
+async fn lone_dear_endpoint(patience: Duration) -> ([Node; 2], EvmChain) {
+    let nodes = [Node::start().await, Node::start().await];
+    let dear = false_history("0x746a528800", "0x746a528800");
+    nodes[1].set().fixed.insert("eth_feeHistory", Ok(dear));
+    nodes[0].set().behaviour = Behaviour::Down;
+    let mut config = config(nodes.iter().map(Node::http).collect());
+    (config.fee_cache, config.single_source_after) = (Duration::ZERO, patience);
+    let chain = EvmChain::connect(config).await.unwrap();
+    (nodes, chain)
+}
+
+#[tokio::test]
+async fn lone_price_without_an_earlier_agreement_waits_for_a_second_one() {
+    let (nodes, chain) = lone_dear_endpoint(Duration::from_secs(300)).await;
+    for _ in 0..3 {
+        let waits = chain.fee_quote(Speed::Normal).await.unwrap_err();
+        assert!(waits.0.contains("a second one is waited for"), "I16: {waits}");
+    }
+    nodes[0].set().behaviour = Behaviour::Normal;
+    until("the other one is heard", || async { chain.fee_quote(Speed::Normal).await.is_ok() })
+        .await;
+    let quote = chain.fee_quote(Speed::Normal).await.unwrap();
+    assert_eq!(quote.max_fee.wei(), HONEST_MAX_FEE, "I16: the lower of two");
+}
+
+#[tokio::test]
+async fn lone_price_without_an_earlier_agreement_is_used_after_a_while() {
+    let (nodes, chain) = lone_dear_endpoint(Duration::from_millis(300)).await;
+    chain.fee_quote(Speed::Normal).await.unwrap_err();
+    let price = async || chain.fee_quote(Speed::Normal).await.map(|quote| quote.max_fee.wei());
+    until("I15: it is used", || async { price().await.is_ok() }).await;
+    let dear = price().await.unwrap();
+    let dearer = false_history("0x746a52880000", "0x746a52880000");
+    nodes[1].set().fixed.insert("eth_feeHistory", Ok(dearer));
+    assert_eq!(price().await.unwrap(), 4 * dear, "rises are bounded from then on");
+    nodes[0].set().behaviour = Behaviour::Normal;
+    until("I16: the lower of two counts", || async { price().await == Ok(HONEST_MAX_FEE) }).await;
+}
+
+#[tokio::test]
+async fn fee_of_nothing_at_one_of_two_endpoints_is_not_signed() {
+    let nodes = [Node::start().await, Node::start().await];
+    nodes[0].set().base_fee = Some(0);
+    nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history("0x0", "0x0")));
+    let mut config = config(nodes.iter().map(Node::http).collect());
+    config.single_source_after = Duration::from_millis(300);
+    let chain = EvmChain::connect(config).await.unwrap();
+    chain.fee_quote(Speed::Normal).await.unwrap_err();
+    until("I15: the other price is used", || async {
+        let quote = chain.fee_quote(Speed::Normal).await;
+        quote.is_ok_and(|quote| quote.max_fee.wei() == HONEST_MAX_FEE)
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn base_fee_that_two_different_heads_reach_is_the_least_that_is_offered() {
+    let nodes = [Node::start().await, Node::start().await];
+    nodes[0].set().fixed.insert("eth_feeHistory", Ok(false_history("0x2", "0x2")));
+    nodes[1].mine(1, 11, Vec::new());
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    until("both heads are known", || async {
+        chain.endpoints().iter().all(|endpoint| endpoint.head.is_some())
+    })
+    .await;
+    assert!(chain.fee_quote(Speed::Normal).await.unwrap().max_fee.wei() >= 2 * 1_000);
+}
+
 #[tokio::test]
 async fn an_endpoint_whose_peer_is_silent_raises_the_fee_by_a_bounded_step() {
     let (silent, node) = (Node::start().await, Node::start().await);
@@ -99,8 +168,9 @@ async fn a_fee_quote_does_not_wait_for_an_endpoint_that_hangs() {
     let timeout = Duration::from_secs(20);
     let slow = |node: &Node| EndpointConfig { timeout, ..node.http() };
     let mut config = config(nodes.iter().map(slow).collect());
-    config.read_deadline = timeout;
+    (config.read_deadline, config.fee_cache) = (timeout, Duration::ZERO);
     let chain = EvmChain::connect(config).await.unwrap();
+    chain.fee_quote(Speed::Normal).await.unwrap();
     nodes[0].set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     let quote = chain.fee_quote(Speed::Normal).await.unwrap();

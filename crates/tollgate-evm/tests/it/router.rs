@@ -8,7 +8,7 @@ use tollgate_model::port::chain::{AccountCounts, BlockTag, Chain, CountSupport};
 use tollgate_model::{ChainId, Nonce};
 
 use crate::fake::{
-    Behaviour, Node, SOMEBODY, block, config, connect, heads_at, one_node, two_nodes, until,
+    Behaviour, Node, SOMEBODY, State, block, config, connect, heads_at, one_node, two_nodes, until,
 };
 
 fn counts(mined: u64, pending: u64) -> AccountCounts {
@@ -16,31 +16,61 @@ fn counts(mined: u64, pending: u64) -> AccountCounts {
 }
 
 #[tokio::test]
-async fn an_endpoint_of_another_chain_is_refused_by_name() {
+async fn endpoints_that_all_differ_from_the_chain_are_refused_by_name() {
     let (ours, other) = (Node::start().await, Node::start().await);
     other.set().chain_id = 1;
     let refused = EvmChain::connect(config(vec![ours.http(), other.http()])).await.unwrap_err();
     let ConnectError::WrongChain { endpoint, expected, found } = &refused else {
         panic!("{refused}")
     };
-    assert_eq!((expected.get(), *found), (31_337, 1));
+    assert_eq!((expected.get(), *found), (31_337, 1), "nothing tells which one is meant");
     assert!(other.http().url.starts_with(endpoint), "{refused}");
 
     let mut config = config(vec![ours.http()]);
     config.chain_id = Some(ChainId::new(5).unwrap());
-    let refused = EvmChain::connect(config).await.unwrap_err();
+    let refused = EvmChain::connect(config.clone()).await.unwrap_err();
     assert!(matches!(refused, ConnectError::WrongChain { found: 31_337, .. }), "{refused}");
+    (config.chain_id, config.genesis) = (None, Some(block(9, 77).hash));
+    let refused = EvmChain::connect(config).await.unwrap_err();
+    assert!(matches!(refused, ConnectError::WrongGenesis { .. }), "{refused}");
 }
 
 #[tokio::test]
-async fn a_chain_with_the_same_id_and_another_beginning_is_refused() {
-    let (ours, other) = (Node::start().await, Node::start().await);
-    other.set().branch[0].0.hash = block(9, 77).hash;
-    let refused = EvmChain::connect(config(vec![ours.http(), other.http()])).await.unwrap_err();
-    assert!(matches!(refused, ConnectError::WrongGenesis { .. }), "{refused}");
-    let chain = connect(vec![ours.http()]).await;
-    assert_eq!(chain.genesis(), block(1, 0).hash);
+async fn endpoint_of_another_chain_is_left_out_and_used_once_it_is_on_the_chain() {
+    type Change = fn(&mut State);
+    let wrong: [(Change, &str); 2] = [
+        (|state| state.chain_id = 1, "is on chain 1"),
+        (|state| state.branch[0].0.hash = block(9, 77).hash, "genesis"),
+    ];
+    for (go_astray, why) in wrong {
+        let (other, ours) = (Node::start().await, Node::start().await);
+        go_astray(&mut other.set());
+        let mut config = config(vec![other.http(), ours.http()]);
+        config.chain_id = Some(ChainId::new(31_337).unwrap());
+        config.genesis = Some(block(1, 0).hash);
+        let chain = EvmChain::connect(config).await.unwrap();
+        assert_eq!(chain.genesis(), block(1, 0).hash);
+        assert!(chain.endpoints()[0].chain_check.contains(why), "{:?}", chain.endpoints());
+        for _ in 0..5 {
+            chain.balance(SOMEBODY).await.unwrap();
+        }
+        assert_eq!(other.calls_of("eth_getBalance"), 0);
+        other.set().chain_id = 31_337;
+        other.set().branch[0].0 = block(1, 0);
+        until("it is used", || async { chain.endpoints()[0].chain_check == "good" }).await;
+    }
+}
+
+#[tokio::test]
+async fn most_endpoints_tell_which_chain_is_meant_where_none_is_configured() {
+    let nodes = [Node::start().await, Node::start().await, Node::start().await];
+    nodes[0].set().chain_id = 1;
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
     assert_eq!(chain.chain_id().get(), 31_337);
+    nodes[0].set().chain_id = 31_337;
+    nodes[0].set().branch[0].0.hash = block(9, 77).hash;
+    let chain = connect(nodes.iter().map(Node::http).collect()).await;
+    assert_eq!(chain.genesis(), block(1, 0).hash);
 }
 
 #[tokio::test]

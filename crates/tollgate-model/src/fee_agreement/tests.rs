@@ -33,6 +33,8 @@ fn one_liar_of_three_never_decides_the_price() {
             prices.insert(place, lie);
             let price = agreed(&prices, None);
             assert!((100..=110).contains(&price), "{prices:?} gave {price}");
+            let prices: Vec<_> = prices.iter().copied().map(wei).collect();
+            assert!(agree(&prices, None).unwrap().confirmed, "{prices:?}");
         }
     }
 }
@@ -44,10 +46,45 @@ fn lower_of_two_prices_counts_unless_a_recent_price_contradicts_it() {
     assert_eq!(agreed(&[1_000_000, 100], None), 100);
     assert!(chosen(&[1_000_000, 100], None).disputed);
     assert_eq!(agreed(&[1_000_000, 100], confirmed(90, 0)), 100);
-    assert_eq!(agreed(&[1, 100], confirmed(90, 0)), 100, "the low one lies");
-    assert_eq!(agreed(&[1, 1_000], confirmed(90, 0)), 22, "both are off");
-    assert_eq!(agreed(&[1, 100], None), 1, "too little rather than too much");
-    assert_eq!(agreed(&[2, 100], unconfirmed(90, 0)), 22, "one endpoint said that too");
+    assert_eq!(agreed(&[2, 100], confirmed(90, 0)), 100, "the low one lies");
+    assert_eq!(agreed(&[2, 1_000], confirmed(90, 0)), 22, "both are off");
+    assert_eq!(agreed(&[2, 100], None), 2, "too little rather than too much");
+    assert!(!chosen(&[2, 100], None).lone, "the other one asks for no less");
+    assert_eq!(agreed(&[2, 100], unconfirmed(90, 0)), 2, "one endpoint said that too");
+}
+
+#[test]
+fn contradiction_of_two_prices_is_undecided_unless_an_agreement_decides_it() {
+    assert!(chosen(&[2, 100], None).undecided && chosen(&[2, 100], unconfirmed(90, 0)).undecided);
+    assert!(!chosen(&[2, 100], confirmed(90, 0)).undecided);
+    assert!(!chosen(&[2, 100, 110], None).undecided, "two of three agree");
+    assert!(!chosen(&[100, 110], None).undecided && !chosen(&[100], None).undecided);
+}
+
+#[test]
+fn price_of_nothing_does_not_count_beside_another_price() {
+    for nothing in [0, 1] {
+        assert_eq!(agreed(&[nothing, 100], None), 100);
+        let chosen_one = chosen(&[nothing, 100], None);
+        assert!(chosen_one.lone && chosen_one.undecided, "only one endpoint names a price");
+        assert_eq!(agreed(&[nothing, 1_000], confirmed(90, 0)), 360);
+        assert_eq!(agreed(&[nothing, nothing], None), nothing, "a chain that asks for nothing");
+        assert!(chosen(&[nothing, nothing], None).confirmed);
+    }
+}
+
+#[test]
+fn lone_price_is_told_from_one_that_something_bounds() {
+    assert!(chosen(&[100], None).lone);
+    assert!(!chosen(&[100], confirmed(90, 0)).lone && !chosen(&[100], unconfirmed(90, 0)).lone);
+    assert!(!chosen(&[100, 110], None).lone);
+}
+
+#[test]
+fn price_that_one_endpoint_set_does_not_keep_later_prices_up() {
+    assert_eq!(agreed(&[2], unconfirmed(1_000, 0)), 2);
+    assert_eq!(agreed(&[2, 1_000], unconfirmed(1_000, 0)), 2);
+    assert_eq!(agreed(&[9_000], unconfirmed(1_000, 0)), 4_000, "rises stay bounded");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
+use crate::B256;
 use crate::ids::{ChainId, InvalidValue, Submitter};
 
 /// The reason why a store operation failed.
@@ -25,12 +26,14 @@ pub enum StoreError {
     UnknownChain(ChainId),
     /// The database belongs to another chain with the same id. Nothing was written.
     #[error(
-        "this database was made for another chain of id {chain_id} (its genesis block differs): \
-         use a new database"
+        "this database was made for another chain of id {chain_id}, and no endpoint has its genesis \
+         block: check the URLs of the endpoints; use a new database only if the chain is a new one"
     )]
     OtherChain {
         /// The id that both chains share.
         chain_id: ChainId,
+        /// The genesis block of the chain that the database belongs to.
+        known: B256,
     },
     /// This submitter is not registered in the database. Nothing was written.
     #[error("submitter {0} is not registered")]

@@ -15,7 +15,8 @@ use tollgate_model::{Nonce, StuckReason, Timestamp, Tracking, TxState};
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 fn rules(mode: Mode, window: u32) -> NonceRules {
-    NonceRules { mode, window, strict_advance: StrictAdvance::Final, state_timeout: TIMEOUT }
+    let (strict_advance, state_timeout) = (StrictAdvance::Final, TIMEOUT);
+    NonceRules { mode, window, unfinal_max: 10_000, strict_advance, state_timeout }
 }
 
 fn view(cursor: u64, chain: u64) -> NonceView {
@@ -59,6 +60,23 @@ fn the_chain_is_asked_when_its_count_is_missing_old_or_in_doubt() {
     assert_eq!(decide(&rules, &missing, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain));
     assert_eq!(decide(&rules, &doubted, 1, Timestamp::EPOCH), Ok(NonceDecision::AskChain));
     assert_eq!(decide(&rules, &view(0, 0), 1, now), Ok(NonceDecision::AskChain));
+}
+
+#[test]
+fn mined_slots_are_outside_the_window_and_within_the_bound_of_unfinal_ones() {
+    let rules = NonceRules { unfinal_max: 7, ..rules(Mode::Pipelined, 4) };
+    assert!(!rules.occupies_slot(TxState::Tracking(Tracking::Mined)));
+    let decided = |open_slots, unsettled_slots| {
+        let view = NonceView { open_slots, unsettled_slots, ..view(9, 9) };
+        allocated(&rules, &view, 10).map(|(_, count)| count)
+    };
+    assert_eq!(decided(0, 0), Some(4), "the window");
+    assert_eq!(decided(0, 5), Some(2), "the bound");
+    assert_eq!(decided(3, 3), Some(1));
+    assert_eq!(decided(0, 7), None);
+    // I12: a strict submitter has one slot, whatever the bound is.
+    let strict = NonceRules { mode: Mode::Strict, ..rules };
+    assert!(strict.occupies_slot(TxState::Tracking(Tracking::Mined)));
 }
 
 #[test]

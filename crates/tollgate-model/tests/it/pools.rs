@@ -65,7 +65,8 @@ fn unblocked(
     chain: Option<ChainCount>,
 ) -> Vec<u64> {
     let (window, state_timeout) = (4, Duration::from_secs(300));
-    let rules = NonceRules { mode, window, strict_advance: StrictAdvance::Final, state_timeout };
+    let (strict_advance, unfinal_max) = (StrictAdvance::Final, 10_000);
+    let rules = NonceRules { mode, window, unfinal_max, strict_advance, state_timeout };
     let got = unblocks(&rules, &PoolView { recyclable, open, chain }, 10);
     assert!(got.iter().all(|one| one.recycled));
     got.iter().map(|one| one.nonce.get()).collect()

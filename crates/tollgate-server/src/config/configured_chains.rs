@@ -29,6 +29,7 @@ impl Settings {
         replace(&mut node.finality, entry.finality);
         replace(&mut submitter.mode, entry.mode);
         replace(&mut submitter.window, entry.window);
+        replace(&mut submitter.unfinal_max, entry.unfinal_max);
         replace(&mut chain.max_fee_per_gas, entry.max_fee_per_gas);
         replace(&mut chain.max_tx_fee, entry.max_tx_fee);
         for (limit, own) in [

@@ -29,6 +29,7 @@ impl Settings {
             nonces: NonceRules {
                 mode: submitter.mode,
                 window: submitter.window,
+                unfinal_max: submitter.unfinal_max,
                 strict_advance: self.strict.advance,
                 state_timeout: self.nonce.state_timeout,
             },

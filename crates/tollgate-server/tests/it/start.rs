@@ -130,26 +130,37 @@ async fn start_with_a_bad_chain_fails_with_one_line() {
     );
 }
 
+/// A dev chain with a genesis block of its own, and its URL.
+async fn new_dev_chain() -> (Program, String) {
+    let program = Program::start(command().args(["devchain", "--port", "0"]));
+    let line = program.line_with("JSON-RPC").await;
+    let url = line.split_whitespace().nth(1).unwrap().to_owned();
+    (program, url)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn database_of_a_dev_chain_that_was_started_anew_is_refused() {
+async fn endpoint_with_another_genesis_than_the_databases_is_refused_unless_another_has_it() {
     let ground = Ground::new();
-    let start_chain = || async {
-        let program = Program::start(command().args(["devchain", "--port", "0"]));
-        let line = program.line_with("JSON-RPC").await;
-        let url = line.split_whitespace().nth(1).unwrap().to_owned();
-        (program, url)
-    };
-    let (_first, url) = start_chain().await;
-    let node = Program::start(ground.serve(&url, &[]).env("RUST_LOG", "info"));
+    let (_first, first_url) = new_dev_chain().await;
+    let node = Program::start(ground.serve(&first_url, &[]).env("RUST_LOG", "info"));
     let migrated = node.line_with("schema").await;
     assert!(migrated.contains("schema migrated") && !migrated.contains("applied=0"), "{migrated}");
     until("the API", || http_get(ground.port, "/livez")).await;
     node.signal("TERM");
     assert_eq!(node.end().code, Some(0));
-    let (_second, url) = start_chain().await;
+    let (_second, url) = new_dev_chain().await;
     let told = ground.refusal(&url, &[]);
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("this database was made for another chain of id 31337"), "{told:?}");
+    assert!(told[0].contains("check the URLs of the endpoints"), "{told:?}");
+
+    // An endpoint of the database's chain beside it is enough.
+    let both = ["--rpc-url", &url, "--rpc-url", &first_url];
+    let node = ground.started(&mut ground.serve(&url, &both)).await;
+    let chains = http_get(ground.port, "/api/v1/chains").await.unwrap();
+    assert!(chains.contains("\"good\"") && chains.contains("has the genesis block"), "{chains}");
+    node.signal("TERM");
+    assert_eq!(node.end().code, Some(0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,17 +27,15 @@ use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
 
 use super::SECOND;
 use crate::network::{Network, Peer};
-use crate::plan::{Lie, Plan};
+use crate::plan::{Lie, Plan, TOO_DEAR};
 use crate::planted::Bug;
 use crate::world::World;
 
 /// The pause between two tries to connect.
 const CONNECT_PAUSE: Duration = Duration::from_secs(1);
-/// The lies of an endpoint that is wrong about everything: blocks ahead, transactions too many, and the
-/// factor of its prices.
+/// The lies of an endpoint that is wrong about everything: blocks ahead and transactions too many.
 const AHEAD: u64 = 500;
 const TOO_MANY: u64 = 100_000;
-const TOO_DEAR: u64 = 100_000;
 /// The time limit of calls under [`Bug::SilenceAwaited`].
 const FOR_EVER: Duration = Duration::from_secs(3_600);
 /// Short enough that a wait for a second endpoint ends before a standstill counts as one.

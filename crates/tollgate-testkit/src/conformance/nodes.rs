@@ -149,7 +149,10 @@ pub async fn a_chain_with_another_genesis_is_refused(fixture: &dyn StoreFixture)
     a.register_chain(&chain()).await.unwrap();
     let other = ChainRegistration { genesis: B256::repeat_byte(8), ..chain() };
     let error = a.register_chain(&other).await.unwrap_err();
-    assert_eq!(error, StoreError::OtherChain { chain_id: chain().chain_id });
+    assert_eq!(
+        error,
+        StoreError::OtherChain { chain_id: chain().chain_id, known: chain().genesis }
+    );
     a.register_chain(&chain()).await.unwrap();
     let elsewhere = ChainRegistration { chain_id: chain_id(1), ..other };
     a.register_chain(&elsewhere).await.unwrap();

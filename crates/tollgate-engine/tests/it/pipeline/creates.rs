@@ -1,11 +1,15 @@
 //! Many creates at once: every intent once, every nonce once.
 
 use futures_util::future::join_all;
+use serde_json::json;
 use tollgate_engine::{CreateError, Created, EngineOptions, Simulated, Unserved};
+use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::refusal::RefusalKind;
+use tollgate_testkit::rpc::number;
 
-use super::support::{Pipeline, Sent, account, options, transfer};
+use super::chains::ChainKind;
+use super::support::{Pipeline, Sent, StoreKind, account, options, transfer};
 use crate::support::request;
 
 everywhere! {
@@ -20,6 +24,31 @@ async fn a_thousand_concurrent_creates_have_the_nonces_0_to_999_and_each_payload
     let nonces = NonceRules { window: 250, ..options().nonces };
     let engine = pipeline.node("a", EngineOptions { nonces, ..options() }).await;
     let sent = pipeline.send(&engine, account(0), 0..1_000).await;
+    pipeline.finish(account(0), &sent).await;
+}
+
+/// The clock is sped up: each block is mined as soon as the window is in the pool, instead of 12 s after
+/// the block before it.
+#[tokio::test(flavor = "multi_thread")]
+async fn defaults_carry_five_a_second_with_blocks_of_12_s_and_20_confirmations() {
+    const BLOCKS: u64 = 10;
+    const PER_BLOCK: u64 = 5 * 12;
+    let pipeline = Pipeline::on(StoreKind::Sqlite, ChainKind::Devchain).await;
+    let finality = FinalityRule::Confirmations(20);
+    let defaults = EngineOptions { finality, ..EngineOptions::default() };
+    let engine = pipeline.node("a", defaults).await;
+    let sent = pipeline.send(&engine, account(0), 0..BLOCKS * PER_BLOCK).await;
+    let count = async |tag: &str| {
+        let params = json!([account(0).address.to_string(), tag]);
+        number(&pipeline.chain.call("eth_getTransactionCount", params).await)
+    };
+    for block in 1..=BLOCKS {
+        let enough = async || count("pending").await >= block * PER_BLOCK;
+        pipeline.eventually("the window is in the pool", enough).await;
+        pipeline.chain.mine(1).await;
+    }
+    assert!(count("latest").await >= BLOCKS * PER_BLOCK, "all are mined");
+    assert!(pipeline.feed().await.is_empty(), "none of them is final yet");
     pipeline.finish(account(0), &sent).await;
 }
 

@@ -27,8 +27,12 @@ const SCALE: [u128; 3] = [100, 110, 125];
 
 /// The quotes of one endpoint.
 pub(super) async fn quotes_of(member: &PoolMember, deadline: Instant) -> Result<Quotes, String> {
-    let head = member.head().filter(|head| head.has_base_fee.is_some());
-    let head = head.ok_or("has not reported its head yet")?;
+    let known = || member.head().filter(|head| head.has_base_fee.is_some());
+    if known().is_none() {
+        // Its watcher has just begun.
+        member.refresh_head().await.map_err(|error| error.to_string())?;
+    }
+    let head = known().ok_or("has not reported its head yet")?;
     if head.has_base_fee == Some(false) {
         return legacy(gas_price(member, deadline).await.map_err(|error| error.to_string())?);
     }

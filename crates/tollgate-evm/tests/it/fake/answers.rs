@@ -146,7 +146,7 @@ pub(super) fn result_of(
             SendBehaviour::Fails(message) => {
                 return Some(Err(json!({"code": -32000, "message": message})));
             }
-            SendBehaviour::LosesAnswer => return None,
+            SendBehaviour::LosesAnswer | SendBehaviour::Swallows => return None,
         },
         other => {
             return Some(Err(json!({"code": -32601, "message": format!("no method {other}")})));

@@ -58,6 +58,8 @@ settings! {
         mode: Option<Mode>;
         /// As `submitter.window`.
         window: Option<u32>, range = (1, 100_000);
+        /// As `submitter.unfinal_max`.
+        unfinal_max: Option<u32>, range = (1, 1_000_000);
         /// As `chain.max_fee_per_gas`.
         max_fee_per_gas: Option<Cap<GasPrice>>;
         /// As `chain.max_tx_fee`.

@@ -35,9 +35,12 @@ settings! {
         mode: Mode = "pipelined", flag = "mode";
         /// Accounts that are registered as strict, regardless of `submitter.mode`.
         strict: Vec<Address>, example = "[\"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\"]";
-        /// Slots of a pipelined submitter that may be in flight at once. Further transactions wait
-        /// in the queue.
+        /// Slots of a pipelined submitter that may be open and not mined at once. Further
+        /// transactions wait in the queue.
         window: u32 = "64", range = (1, 100_000), flag = "window";
+        /// Slots of a pipelined submitter that may be open and not final at once, mined ones
+        /// included. Further transactions wait in the queue.
+        unfinal_max: u32 = "10000", range = (1, 1_000_000);
         /// Transactions that may wait in the queue of one submitter. Above it creates are refused
         /// with 429.
         max_queued: usize = "10000", range = (1, 1_000_000);
