@@ -16,7 +16,7 @@ use tollgate_model::fee_agreement::{Agreement, RecentPrice, agree};
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable, FeeQuote, Speed};
 
 use self::endpoint_quotes::{price, quotes_of};
-use super::disagreements::{Claim, Subject};
+use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 
@@ -230,7 +230,9 @@ fn settle_one(
     let claims = quotes().filter(|_| is_contradicted);
     let claims: Vec<_> = claims.map(|(name, quote)| Claim::new(name, quote.max_fee)).collect();
     let subject = Subject { what: "max fee per gas", of: "" };
+    // Prices of honest endpoints differ, so three of them are judged by the middle one.
+    let basis = if claims.len() < 3 { Basis::Votes } else { Basis::Evidence };
     // At once: it is about money.
-    router.disagreements.note(subject, bounded.max_fee, &claims, Duration::ZERO);
+    router.disagreements.note(subject, bounded.max_fee, &claims, (basis, Duration::ZERO));
     Some((bounded, confirmed))
 }
