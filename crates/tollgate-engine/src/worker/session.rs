@@ -243,6 +243,12 @@ impl Session {
         self.context.chain.prove_count(self.submitter.address, lookback);
     }
 
+    /// Returns whether no endpoint has counted the account's own final slots for as long as an alert takes.
+    pub(super) fn lacks_final_slots_for_long(&self) -> bool {
+        let (now, patience) = (self.now(), self.context.options.receipt_alert_after);
+        self.count_trouble.lacks_final_slots.is_some_and(|since| now.since(since) >= patience)
+    }
+
     /// Raises an alert if no endpoint counts the account's own final slots for long: all of them lag or are
     /// wrong, or the chain went back beyond finality.
     fn watch_final_slots(&mut self, counts: AccountCounts) {

@@ -4,6 +4,7 @@
 //! chain has them again, it counts what was final.
 
 use tollgate_model::Text;
+use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{FinalSlot, Page};
 use tracing::warn;
 
@@ -23,7 +24,10 @@ pub(super) async fn send_again(
     let counts = session.context.chain.counts(session.submitter.address).await;
     // Whether the submitter may be resumed does not depend on this: a chain that can't be asked is judged there.
     let Ok(counts) = counts else { return Ok(0) };
-    if counts.highest >= end {
+    // A lower count alone is mostly lag: PROTECT was proven by a settled block, and a pipelined account's
+    // alert has lasted.
+    let is_protected = session.state.status() == SubmitterStatus::Protect;
+    if counts.highest >= end || !(is_protected || session.lacks_final_slots_for_long()) {
         return Ok(0);
     }
     let store = session.context.store.clone();
