@@ -13,7 +13,7 @@ use tollgate_model::NodeId;
 use tollgate_model::port::{FencedBatch, Section, SectionOutcome, Store, StoreError};
 use tracing::error;
 
-use crate::supervisor::{RestartCount, supervise};
+use crate::supervisor::{ActorGroup, supervise};
 
 /// Two overlap: one waits for the disk while the other is being put together.
 const LANES: usize = 2;
@@ -40,13 +40,13 @@ impl Committer {
         store: &Arc<dyn Store>,
         node: &NodeId,
         batch_max: usize,
-        deaths: &RestartCount,
+        actors: &ActorGroup,
     ) -> Self {
         let lane = |_| {
             let (jobs, inbox) = mpsc::channel(WAITING_MAX);
             let lane = Arc::new(Lane { store: store.clone(), node: node.clone(), batch_max });
             let inbox = Arc::new(Mutex::new(inbox));
-            supervise(deaths, "committer", move || lane.clone().run(inbox.clone()));
+            supervise(actors, "committer", move || lane.clone().run(inbox.clone()));
             jobs
         };
         Self { lanes: (0..LANES).map(lane).collect() }

@@ -16,7 +16,7 @@ use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
-use crate::supervisor::RestartCount;
+use crate::supervisor::ActorGroup;
 use crate::tracker::{ReceiptReader, SupportChecker};
 use crate::view::ChainView;
 use crate::watch::ValueReceiver;
@@ -32,7 +32,7 @@ pub(crate) struct Context {
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     pub(crate) policies: Policies,
     pub(crate) alerts: Arc<dyn Alerts>,
-    pub(crate) deaths: RestartCount,
+    pub(crate) actors: ActorGroup,
     pub(crate) options: EngineOptions,
     pub(crate) committer: Committer,
     pub(crate) keeper: Keeper,

@@ -20,7 +20,7 @@ use crate::mailbox::{Mailbox, WorkerEvent};
 use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
-use crate::supervisor::{RestartCount, supervise};
+use crate::supervisor::{ActorGroup, supervise};
 use crate::tracker::{ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier};
 use crate::view::ChainView;
 use crate::watch;
@@ -106,10 +106,10 @@ impl Engine {
     pub fn start(ports: EnginePorts, options: EngineOptions) -> Self {
         let EnginePorts { node, store, chain, signer, clock, ids, checkpoints, policies, alerts } =
             ports;
-        let deaths = RestartCount::default();
-        let committer = Committer::start(&store, &node, options.batch_max, &deaths);
-        let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &deaths);
-        let lookup = RequestLookup::start(&store, &deaths);
+        let actors = ActorGroup::of_chain(chain.chain_id());
+        let committer = Committer::start(&store, &node, options.batch_max, &actors);
+        let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &actors);
+        let lookup = RequestLookup::start(&store, &actors);
         let attempts = AttemptIndex::default();
         let served = options.served_with(signer.as_ref());
         let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease, served);
@@ -131,7 +131,7 @@ impl Engine {
             support: support.clone(),
             view,
         });
-        supervise(&deaths, "tracker", move || tracker.clone().run());
+        supervise(&actors, "tracker", move || tracker.clone().run());
         let context = Context {
             node,
             store,
@@ -142,7 +142,7 @@ impl Engine {
             checkpoints,
             policies,
             alerts,
-            deaths: deaths.clone(),
+            actors: actors.clone(),
             options,
             committer,
             keeper,
@@ -156,8 +156,8 @@ impl Engine {
         let engine = Self { context: Arc::new(context), workers };
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
         let (seen, at_work) = (context.clone(), workers.clone());
-        supervise(&deaths, "orphans", move || adopt(context.clone(), workers.clone()));
-        supervise(&deaths, "guard", move || wake_idle(seen.clone(), at_work.clone()));
+        supervise(&actors, "orphans", move || adopt(context.clone(), workers.clone()));
+        supervise(&actors, "guard", move || wake_idle(seen.clone(), at_work.clone()));
         engine
     }
 
@@ -203,7 +203,7 @@ impl Engine {
         let (context, workers) = (self.context.clone(), Arc::downgrade(&self.workers));
         let worker = Worker { context, workers, submitter, inbox, mailbox };
         let given = give(&handle);
-        supervise(&self.context.deaths, "worker", move || worker.clone().run());
+        supervise(&self.context.actors, "worker", move || worker.clone().run());
         handles.insert(submitter, handle);
         Some(given)
     }
@@ -242,7 +242,7 @@ impl Engine {
 
     /// The number of actors that panicked and were restarted.
     pub fn deaths(&self) -> u64 {
-        self.context.deaths.count()
+        self.context.actors.restarts()
     }
 
     /// An account's balance.

@@ -13,7 +13,7 @@ use tollgate_model::{NodeId, Submitter};
 use tracing::warn;
 
 use crate::mailbox::{Mailbox, WorkerEvent};
-use crate::supervisor::{RestartCount, supervise};
+use crate::supervisor::{ActorGroup, supervise};
 
 /// The leases of a node, and whom to tell when one is lost.
 #[derive(Clone)]
@@ -36,15 +36,15 @@ impl Keeper {
         store: Arc<dyn Store>,
         node: NodeId,
         terms: LeaseTerms,
-        deaths: &RestartCount,
+        actors: &ActorGroup,
     ) -> Self {
         let leases = Arc::new(Leases::default());
         let held = Arc::downgrade(&leases);
         let (releases, ended) = mpsc::channel(RELEASED_AT_ONCE);
         let ended = Arc::new(AsyncMutex::new(ended));
         let (releasing, releaser) = (store.clone(), node.clone());
-        supervise(deaths, "keeper", move || run(store.clone(), node.clone(), terms, held.clone()));
-        supervise(deaths, "releaser", move || {
+        supervise(actors, "keeper", move || run(store.clone(), node.clone(), terms, held.clone()));
+        supervise(actors, "releaser", move || {
             let (store, node, ended) = (releasing.clone(), releaser.clone(), ended.clone());
             async move {
                 let release = |leases: Vec<Lease>| {

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tollgate_model::port::{KnownRequest, Store, StoreError};
 use tollgate_model::{RequestId, Submitter};
 
-use crate::supervisor::{RestartCount, supervise};
+use crate::supervisor::{ActorGroup, supervise};
 
 /// Requests that may wait for a read (I13); beyond that callers wait.
 const WAITING_MAX: usize = 4_096;
@@ -35,10 +35,10 @@ pub(crate) struct RequestLookup {
 
 impl RequestLookup {
     /// Starts the reader; it ends when the last handle is gone.
-    pub(crate) fn start(store: &Arc<dyn Store>, deaths: &RestartCount) -> Self {
+    pub(crate) fn start(store: &Arc<dyn Store>, actors: &ActorGroup) -> Self {
         let (jobs, inbox) = mpsc::channel(WAITING_MAX);
         let (store, inbox) = (store.clone(), Arc::new(Mutex::new(inbox)));
-        supervise(deaths, "request lookup", move || run(store.clone(), inbox.clone()));
+        supervise(actors, "request lookup", move || run(store.clone(), inbox.clone()));
         Self { jobs }
     }
 

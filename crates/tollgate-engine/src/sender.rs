@@ -57,7 +57,7 @@ impl Sender {
         let under_way = Arc::new(AtomicUsize::new(0));
         let left = under_way.clone();
         let run = move || run(shared.clone(), mailbox.clone(), inbox.clone(), left.clone());
-        supervise(&context.deaths, "sender", run);
+        supervise(&context.actors, "sender", run);
         Self { jobs, under_way }
     }
 

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
-use tracing::error;
+use tollgate_model::ChainId;
+use tracing::{Instrument, Span, error, error_span};
 
 /// The pause after a second death in a row; it doubles.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -19,34 +20,45 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 /// After an actor has run this long, its next failure gets the shortest pause again.
 const RESET_AFTER: Duration = Duration::from_secs(60);
 
-/// The number of actor restarts since the start.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct RestartCount(Arc<AtomicU64>);
+/// The actors of one chain's engine: how often one was restarted, and the span of their log lines.
+#[derive(Clone, Debug)]
+pub(crate) struct ActorGroup {
+    restarts: Arc<AtomicU64>,
+    span: Span,
+}
 
-impl RestartCount {
-    pub(crate) fn count(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+impl ActorGroup {
+    /// The actors of this chain. Every log line of theirs has its id, whatever the level: one process may
+    /// serve several chains.
+    pub(crate) fn of_chain(chain_id: ChainId) -> Self {
+        let span = error_span!("engine", chain_id = chain_id.get());
+        Self { restarts: Arc::default(), span }
+    }
+
+    /// The number of restarts since the start.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts.load(Ordering::Relaxed)
     }
 }
 
 /// Runs an actor until it ends by itself. One that dies is started again: the first time at once,
 /// then after growing pauses.
-pub(crate) fn supervise<A, F>(deaths: &RestartCount, actor: &'static str, start: A)
+pub(crate) fn supervise<A, F>(group: &ActorGroup, actor: &'static str, start: A)
 where
     A: Fn() -> F + Send + 'static,
     F: Future<Output = ()> + Send + 'static,
 {
-    let deaths = deaths.clone();
-    tokio::spawn(async move {
+    let (group, span) = (group.clone(), group.span.clone());
+    let supervised = async move {
         let mut pause = Duration::ZERO;
         loop {
             let begun = Instant::now();
-            match tokio::spawn(start()).await {
+            match tokio::spawn(start().in_current_span()).await {
                 Ok(()) => return,
                 // The runtime is being shut down.
                 Err(died) if died.is_cancelled() => return,
                 Err(died) => {
-                    deaths.0.fetch_add(1, Ordering::Relaxed);
+                    group.restarts.fetch_add(1, Ordering::Relaxed);
                     error!(actor, %died, "actor panicked; restarting");
                 }
             }
@@ -56,7 +68,8 @@ where
             tokio::time::sleep(pause).await;
             pause = (pause * 2).clamp(FIRST_PAUSE, PAUSE_MAX);
         }
-    });
+    };
+    tokio::spawn(supervised.instrument(span));
 }
 
 #[cfg(test)]
@@ -67,10 +80,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_actor_that_dies_is_started_again_until_it_ends_by_itself() {
         let (starts, mut started) = mpsc::channel(10);
-        let deaths = RestartCount::default();
+        let group = ActorGroup::of_chain(ChainId::MIN);
         let lives = Arc::new(AtomicU64::new(0));
         let life = lives.clone();
-        supervise(&deaths, "test", move || {
+        supervise(&group, "test", move || {
             let (starts, life) = (starts.clone(), life.fetch_add(1, Ordering::Relaxed));
             async move {
                 starts.send(life).await.unwrap();
@@ -81,13 +94,13 @@ mod tests {
         while let Some(life) = started.recv().await {
             seen.push(life);
         }
-        assert_eq!((seen, deaths.count()), (vec![0, 1, 2], 2));
+        assert_eq!((seen, group.restarts()), (vec![0, 1, 2], 2));
     }
 
     #[tokio::test(start_paused = true)]
     async fn pauses_between_restarts_grow_to_their_cap_and_no_further() {
         let (starts, mut started) = mpsc::channel(1);
-        supervise(&RestartCount::default(), "test", move || {
+        supervise(&ActorGroup::of_chain(ChainId::MIN), "test", move || {
             let starts = starts.clone();
             async move {
                 starts.send(Instant::now()).await.unwrap();

@@ -26,6 +26,7 @@ use std::time::Duration;
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
 use tollgate_model::ids::InvalidValue;
+use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::chain::ChainUnavailable;
 use tollgate_model::port::{Acquisition, AlertKind, Lease, Owner, StoreError, SubmitterRecord};
 use tollgate_model::{IllegalMove, Submitter};
@@ -307,6 +308,7 @@ impl OwnedWorker {
             if self.session.agenda.is_tick_due() {
                 self.tick().await?;
                 self.alert_if_unserved();
+                self.alert_if_protected();
             }
             self.intake.accept(&mut self.session, std::mem::take(&mut creates)).await?;
             self.upkeep.note_head(&mut self.session);
@@ -391,6 +393,14 @@ impl OwnedWorker {
              {queued} wait without a nonce; start a node that serves it, or cancel what waits"
         );
         session.alert(AlertKind::Unserved, AlertSubject::default(), &detail);
+    }
+
+    /// Repeats the alert while the submitter is in PROTECT: an owner that takes over has raised none.
+    fn alert_if_protected(&mut self) {
+        if self.session.state.status() == SubmitterStatus::Protect {
+            let why = self.session.state.status_reason().to_owned();
+            self.session.alert(AlertKind::Protect, AlertSubject::default(), &why);
+        }
     }
 
     fn is_idle(&mut self) -> bool {

@@ -5,9 +5,11 @@
 //! decides what happens to a transaction.
 
 mod block_proof;
+mod block_search;
 mod blocks;
 mod config;
 mod corroboration;
+mod count_proofs;
 mod counts;
 mod disagreements;
 mod estimate;
@@ -64,8 +66,8 @@ const SIZES_MAX: usize = 256;
 pub struct EvmChain {
     identity: Identity,
     router: Arc<Router>,
-    marks: counts::HighWaterMarks,
-    scans: occupants::BlockScans,
+    marks: Arc<counts::HighWaterMarks>,
+    scans: Arc<occupants::BlockScans>,
     finality_tags: finality_tags::FinalityTags,
     past_counts: corroboration::ChainSource,
     receipt_searches: corroboration::ChainSource,
@@ -118,7 +120,7 @@ impl EvmChain {
         // Endpoints that did not answer are checked by their watchers.
         let present = members.iter().zip(heard).filter(|(member, heard)| *heard || !member.reads());
         join_all(present.map(|(member, _)| member.check(identity))).await;
-        let router = Arc::new(Router::new(members, config));
+        let router = Arc::new(Router::new(identity.chain_id, members, config));
         let mut watchers = JoinSet::new();
         for member in &router.members {
             watchers.spawn(head_watcher::follow(router.clone(), member.clone(), identity));
@@ -126,8 +128,8 @@ impl EvmChain {
         Ok(Self {
             identity,
             router,
-            marks: counts::HighWaterMarks::default(),
-            scans: occupants::BlockScans::default(),
+            marks: Arc::default(),
+            scans: Arc::default(),
             finality_tags: finality_tags::FinalityTags::default(),
             past_counts: corroboration::ChainSource::default(),
             receipt_searches: corroboration::ChainSource::default(),
@@ -305,6 +307,10 @@ impl Chain for EvmChain {
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
         self.started().await?;
         counts::counts(&self.router, &self.marks, of).await
+    }
+
+    fn prove_count(&self, of: Address, lookback: u64) {
+        counts::prove(&self.router, &self.marks, &self.scans, of, lookback);
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {

@@ -75,6 +75,7 @@ mod tests {
             cursor: nonce(cursor),
             counts: AccountCounts::confirmed(nonce(mined), nonce(mined)),
             settled: None,
+            final_end: Nonce::MIN,
             open: &[],
             reserved: &reserved,
             patience: std::time::Duration::ZERO,

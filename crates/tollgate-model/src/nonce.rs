@@ -251,79 +251,73 @@ pub fn doubts(cursor: Nonce, counts: &AccountCounts, window: u32) -> Option<Doub
     (claimed > at_most).then_some(DoubtedCount { claimed, at_most })
 }
 
-/// The decision about an account's counts while its cursor is untouched.
+/// The decision about an account's counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum FirstCounts {
+pub enum CountDecision {
     /// Use these counts.
     Use(AccountCounts),
-    /// Search for the transaction in this slot. If two endpoints show it in a block, the endpoint that
-    /// counts more is right. Until then no slot is opened.
-    Prove {
-        /// The last slot that the highest count calls used.
-        slot: Nonce,
-        /// The reason why no slot is opened.
-        why: DisputedCount,
-    },
+    /// Have the chain search for the last transaction of the claimed count, and ask again. If a block shows
+    /// it, the claim is right; if the claimant's own blocks contradict it, it is wrong. Until then no
+    /// slot is opened.
+    Prove(UnprovenCount),
     /// Only one endpoint has answered: ask again.
     AskAgain,
 }
 
-/// A mined count about which endpoints disagree.
+/// A mined count that one endpoint alone claims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct DisputedCount {
-    /// The count that two endpoints reach.
-    pub agreed: Nonce,
-    /// The highest count of a single endpoint.
-    pub highest: Nonce,
+pub struct UnprovenCount {
+    /// The count that is known without the claim.
+    pub known: Nonce,
+    /// The count of a single endpoint.
+    pub claimed: Nonce,
 }
 
-impl fmt::Display for DisputedCount {
+impl fmt::Display for UnprovenCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { agreed, highest } = self;
+        let Self { known, claimed } = self;
         write!(
             f,
-            "endpoints disagree about the mined count of an account without slots: {agreed} or \
-             {highest}; no slot is opened until two agree or a block shows which is right"
+            "one endpoint alone counts {claimed} mined transactions, {known} are known; no slot is opened \
+             until a second endpoint confirms it or a block shows which is right"
         )
     }
 }
 
-/// Decides which counts an account without slots begins with. Nothing but the endpoints tells where its
-/// nonces begin, so one wrong endpoint must not decide it (I16). A count that is too low gives intents to
-/// slots that are used (NONCE_TAKEN); one that is too high leaves a hole, which can be filled.
+/// Decides whether counts may move a pipelined submitter's cursor. What one endpoint alone counts above
+/// the cursor and the confirmed count must be shown in a block (I16): a count that is too high leaves a
+/// hole. For an account without slots nothing but the endpoints tells where its nonces begin: there a
+/// count that is too low gives intents to slots that are used (NONCE_TAKEN).
 ///
-/// `proven` is a count whose last transaction two endpoints have shown in a block. Without proof the
-/// wait ends after a bounded time (I15), with the higher count if it is at most a `window` ahead, else
-/// with the lower one: no single endpoint moves the cursor far.
-pub fn first_counts(
-    cursor: Nonce,
-    counts: AccountCounts,
-    proven: Nonce,
-    window: u32,
-) -> FirstCounts {
-    let AccountCounts { mined, highest, .. } = counts;
-    let higher = |sure: Nonce| {
-        let (pending, support) = (counts.pending.max(highest), CountSupport::Confirmed);
-        FirstCounts::Use(AccountCounts { mined: highest, pending, sure, support, ..counts })
-    };
-    if cursor > Nonce::MIN || counts.support == CountSupport::Confirmed {
-        return FirstCounts::Use(counts);
-    }
-    let Some(slot) = highest.get().checked_sub(1).filter(|_| highest > mined) else {
-        return match counts.support {
-            CountSupport::Open => FirstCounts::AskAgain,
-            CountSupport::Confirmed | CountSupport::Overdue => FirstCounts::Use(counts),
-        };
-    };
-    if proven >= highest {
-        return higher(counts.sure.max(highest));
-    }
-    match (counts.support, Nonce::new(slot)) {
-        (CountSupport::Open, Ok(slot)) => {
-            FirstCounts::Prove { slot, why: DisputedCount { agreed: mined, highest } }
+/// The wait is bounded (I15): the chain calls the support of a claim overdue once its search has brought
+/// no proof for long, or at once if the claimant's own blocks contradict it. Then an account without
+/// slots begins with the higher count if it is at most a `window` ahead, else with the lower one.
+pub fn accept_counts(cursor: Nonce, counts: AccountCounts, window: u32) -> CountDecision {
+    let AccountCounts { mined, pending, sure, highest, support, .. } = counts;
+    let known = cursor.max(sure);
+    let is_first = cursor == Nonce::MIN;
+    match support {
+        CountSupport::Confirmed => CountDecision::Use(counts),
+        CountSupport::Open if is_first && highest > Nonce::MIN => {
+            CountDecision::Prove(UnprovenCount { known: mined.min(sure), claimed: highest })
         }
-        _ if highest.get() - mined.get() <= u64::from(window) => higher(counts.sure),
-        _ => FirstCounts::Use(counts),
+        CountSupport::Open if is_first => CountDecision::AskAgain,
+        CountSupport::Open if mined > known => {
+            CountDecision::Prove(UnprovenCount { known, claimed: mined })
+        }
+        CountSupport::Open if pending > known => CountDecision::AskAgain,
+        // The cursor is a second source: counts up to it move nothing.
+        CountSupport::Open => CountDecision::Use(counts),
+        CountSupport::Overdue => {
+            let ahead = highest.get() - mined.get();
+            let is_near = is_first && ahead > 0 && ahead <= u64::from(window);
+            CountDecision::Use(if is_near {
+                let support = CountSupport::Confirmed;
+                AccountCounts { mined: highest, pending: pending.max(highest), support, ..counts }
+            } else {
+                counts
+            })
+        }
     }
 }
 

@@ -35,9 +35,9 @@ pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
 pub use node::{LiveNode, NodeStore, ServedSet};
 pub use record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, ReceiptDetails,
-    RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxReceipt,
-    TxRecord,
+    Attempt, ChainRegistration, FinalSlot, HistoryEntry, KnownRequest, LineHead, OpenTx,
+    ReceiptDetails, RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
+    TxReceipt, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve, ReturnedNonces};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};

@@ -18,7 +18,7 @@ use crate::diagnose::witnesses_needed;
 use crate::ids::{InvalidValue, Nonce};
 use crate::nonce::{Mode, SubmitterStatus, Unexplained, unexplained};
 use crate::port::batch::CursorMove;
-use crate::port::chain::{AccountCounts, Occupant};
+use crate::port::chain::{AccountCounts, CountSupport, Occupant};
 use crate::state::{StuckReason, Tracking, TxState};
 
 /// One endpoint's answer about the receipt of one attempt.
@@ -114,6 +114,8 @@ pub struct ReconcileView<'a> {
     pub counts: AccountCounts,
     /// The account's count at a settled block ([`crate::finality`]), if it is known.
     pub settled: Option<SettledCount>,
+    /// The nonce after the highest slot whose transaction is final: the chain has used all below it.
+    pub final_end: Nonce,
     /// The open slots, lowest first.
     pub open: &'a [OpenSlot],
     /// Nonces that callers have reserved and fill themselves.
@@ -173,7 +175,10 @@ impl fmt::Display for ReconcileStep {
             Self::Unproven { nonce } => write!(f, "{nonce} is used by nobody knows what: STUCK"),
             Self::Hole(Hole { first, last, pending }) => {
                 let note = if *pending { " (a pool counts it)" } else { "" };
-                write!(f, "hole {first} to {last}{note}")
+                match first == last {
+                    true => write!(f, "hole at nonce {first}{note}"),
+                    false => write!(f, "hole at nonces {first} to {last}{note}"),
+                }
             }
         }
     }
@@ -201,7 +206,7 @@ impl fmt::Display for Foreign {
 
 /// Nonces below an open slot that the chain waits for and in which we have no transaction.
 ///
-/// An observation, not a proof: a lagging count shows holes where our own finished transactions are.
+/// An observation, not a proof: a lagging count shows holes where others have used the account.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Hole {
     pub first: Nonce,
@@ -245,9 +250,26 @@ pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, Invalid
         }
     }
     steps.extend(slots);
-    let open: BTreeSet<Nonce> = view.open.iter().map(|slot| slot.nonce).collect();
-    steps.extend(holes(view.counts, &open, view.reserved)?.into_iter().map(ReconcileStep::Hole));
+    steps.extend(holes_in(view, view.counts)?.into_iter().map(ReconcileStep::Hole));
     Ok(steps)
+}
+
+/// Returns whether it depends on the claim of a single endpoint which nonces are holes.
+pub fn has_disputed_holes(view: &ReconcileView<'_>) -> Result<bool, InvalidValue> {
+    let without_claim = AccountCounts { support: CountSupport::Overdue, ..view.counts };
+    Ok(holes_in(view, view.counts)? != holes_in(view, without_claim)?)
+}
+
+fn holes_in(view: &ReconcileView<'_>, counts: AccountCounts) -> Result<Vec<Hole>, InvalidValue> {
+    let open: BTreeSet<Nonce> = view.open.iter().map(|slot| slot.nonce).collect();
+    let slots = KnownSlots {
+        mode: view.mode,
+        cursor: view.cursor,
+        final_end: view.final_end,
+        open: &open,
+        reserved: view.reserved,
+    };
+    holes(counts, &slots)
 }
 
 fn steps_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Vec<ReconcileStep> {
@@ -294,28 +316,53 @@ fn unsettled(view: &ReconcileView<'_>) -> u32 {
     u32::try_from(view.open.len()).unwrap_or(u32::MAX)
 }
 
+/// The nonces of a submitter that are accounted for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct KnownSlots<'a> {
+    pub mode: Mode,
+    pub cursor: Nonce,
+    /// The nonce after the highest slot whose transaction is final.
+    pub final_end: Nonce,
+    pub open: &'a BTreeSet<Nonce>,
+    /// Nonces that callers have reserved and fill themselves.
+    pub reserved: &'a BTreeSet<Nonce>,
+}
+
+impl KnownSlots<'_> {
+    /// The end of the nonces among which there can be holes. A strict submitter's next slot is the cursor's,
+    /// and the chain waits for every nonce below it; a pipelined one's cursor blocks nothing while
+    /// no slot is open.
+    fn end(&self) -> Result<Nonce, InvalidValue> {
+        let open = self.open.last().map_or(Ok(Nonce::MIN), |highest| highest.forward(1))?;
+        Ok(match self.mode {
+            Mode::Strict => open.max(self.cursor),
+            Mode::Pipelined => open,
+        })
+    }
+}
+
 /// All holes from the *mined* count up to the highest open slot, as ranges: their number is bounded by
-/// the open slots and the reservations, however far apart they lie (I13).
-pub fn holes(
-    counts: AccountCounts,
-    open: &BTreeSet<Nonce>,
-    reserved: &BTreeSet<Nonce>,
-) -> Result<Vec<Hole>, InvalidValue> {
+/// the open slots and the reservations, however far apart they lie (I13). Nothing below a final slot of our
+/// own is a hole, whatever the endpoints count.
+pub fn holes(counts: AccountCounts, slots: &KnownSlots<'_>) -> Result<Vec<Hole>, InvalidValue> {
     let mut holes = Vec::new();
-    let mut next = counts.mined;
-    let ours: BTreeSet<Nonce> = open.union(reserved).copied().collect();
-    let Some(highest) = open.last().copied().filter(|highest| *highest >= next) else {
+    let mut next = counts.lowest_unused().max(slots.final_end);
+    let end = slots.end()?;
+    if next >= end {
         return Ok(holes);
-    };
-    for nonce in ours.range(next..=highest) {
+    }
+    let ours: BTreeSet<Nonce> = slots.open.union(slots.reserved).copied().collect();
+    for nonce in ours.range(next..end).copied().chain([end]) {
         // A pool's transactions end at the pending count: a range across it becomes two holes.
-        let filled = counts.pending.clamp(next, *nonce);
-        for (from, to, pending) in [(next, filled, true), (filled, *nonce, false)] {
+        let filled = counts.pending.clamp(next, nonce);
+        for (from, to, pending) in [(next, filled, true), (filled, nonce, false)] {
             if let Some(last) = to.get().checked_sub(1).filter(|last| *last >= from.get()) {
                 holes.push(Hole { first: from, last: Nonce::new(last)?, pending });
             }
         }
-        next = nonce.forward(1)?;
+        if nonce < end {
+            next = nonce.forward(1)?;
+        }
     }
     Ok(holes)
 }
@@ -326,6 +373,13 @@ pub enum CannotResume {
     /// The chain lacks slots of ours that are settled, and the cursor never goes back (I4).
     #[error("the chain counts {}, our slots explain {} to {}", .0.mined, .0.at_least, .0.at_most)]
     ChainBehind(Unexplained),
+    /// As [`Self::ChainBehind`]; the final transactions that the chain lacks were sent again.
+    #[error(
+        "the chain counts {}, our slots explain {} to {}; {resent} final transactions that it lacks were \
+         sent again: repeat this once it counts them",
+        gap.mined, gap.at_least, gap.at_most
+    )]
+    SentAgain { gap: Unexplained, resent: u64 },
 }
 
 /// The cursor move with which an operator's resume re-aligns a submitter, if it has to move. The status

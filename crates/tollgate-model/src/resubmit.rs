@@ -156,6 +156,8 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
     match sending(view.state) {
         Sending::No => return ResubmitDecision::Leave,
         Sending::OnceUnhindered if view.hindrance_is_over => return ResubmitDecision::Resend,
+        // I15: the outage in which its time ran out ends without a policy or an operator.
+        Sending::OnceUnhindered if is_unheard(view.last_answer) => {}
         Sending::OnceUnhindered => return ResubmitDecision::Leave,
         Sending::Impatiently if view.is_head => {
             if let Some(reason) = out_of_patience(rules, view, now) {
@@ -238,7 +240,8 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
 /// The rule by which a transaction in a state is resent.
 enum Sending {
     No,
-    /// STUCK without a known cause: sent again once a cause that was found later is gone.
+    /// STUCK without a known cause: sent again until a node answers, and once a cause that was found later
+    /// is gone.
     OnceUnhindered,
     Impatiently,
     ForEver,
@@ -272,6 +275,15 @@ const fn sending(state: TxState) -> Sending {
     }
 }
 
+const fn is_outage(last_answer: Option<AnswerClass>) -> bool {
+    matches!(last_answer, Some(AnswerClass::Transient | AnswerClass::RateLimited))
+}
+
+/// Returns whether no node has answered clearly to the last send, or this owner has not sent it yet.
+fn is_unheard(last_answer: Option<AnswerClass>) -> bool {
+    last_answer.is_none_or(|class| action_for(class) == AnswerAction::ResendSame)
+}
+
 fn out_of_patience(
     rules: &ResubmitRules,
     view: &ResubmitView,
@@ -289,8 +301,7 @@ fn out_of_patience(
         return Some(StuckReason::GreyZone);
     }
     // While no endpoint can be reached, resends do not count.
-    let outage =
-        matches!(view.last_answer, Some(AnswerClass::Transient | AnswerClass::RateLimited));
+    let outage = is_outage(view.last_answer);
     // The last resend gets its pause too, before the policy is asked.
     let pause = rules.pause(view.tx_id, view.resends);
     let tried = view.resends >= rules.max_attempts && now >= view.sent_at.after(pause);
@@ -340,8 +351,9 @@ mod tests {
         let asked = ResubmitDecision::AskPolicy(StuckReason::ResubmitsExhausted);
         assert_eq!(decide(&rules(), &worn, at(299)), ResubmitDecision::Wait { until: at(300) });
         assert_eq!(decide(&rules(), &worn, at(300)), asked);
-        let stuck = TxState::Stuck(StuckReason::ResubmitsExhausted);
-        assert_eq!(decide(&rules(), &view(stuck), at(9_999)), ResubmitDecision::Leave);
+        let stuck = view(TxState::Stuck(StuckReason::ResubmitsExhausted));
+        let stuck = ResubmitView { last_answer: Some(AnswerClass::AlreadyKnown), ..stuck };
+        assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
     }
 
     #[test]
@@ -367,11 +379,25 @@ mod tests {
     #[test]
     fn timed_out_transaction_is_resent_once_its_hindrance_is_gone() {
         for reason in [StuckReason::TimedOut, StuckReason::ResubmitsExhausted] {
-            let stuck = view(TxState::Stuck(reason));
+            let last_answer = Some(AnswerClass::Accepted);
+            let stuck = ResubmitView { last_answer, ..view(TxState::Stuck(reason)) };
             assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
             let free = ResubmitView { hindrance_is_over: true, ..stuck };
             assert_eq!(decide(&rules(), &free, at(1)), ResubmitDecision::Resend);
         }
+    }
+
+    #[test]
+    fn transaction_that_timed_out_in_an_outage_is_resent_until_a_node_answers() {
+        let stuck = view(TxState::Stuck(StuckReason::TimedOut));
+        for last_answer in [None, Some(AnswerClass::Transient), Some(AnswerClass::Unknown)] {
+            let unheard = ResubmitView { last_answer, ..stuck };
+            let wait = ResubmitDecision::Wait { until: at(30) };
+            assert_eq!(decide(&rules(), &unheard, at(29)), wait);
+            assert_eq!(decide(&rules(), &unheard, at(30)), ResubmitDecision::Resend, "I15");
+        }
+        let heard = ResubmitView { last_answer: Some(AnswerClass::Accepted), ..stuck };
+        assert_eq!(decide(&rules(), &heard, at(30)), ResubmitDecision::Leave);
     }
 
     #[test]

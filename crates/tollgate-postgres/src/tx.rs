@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
-    Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    Attempt, ChainRegistration, Confirmations, FencedBatch, FinalSlot, HistoryEntry, KnownRequest,
+    Lease, LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
@@ -165,6 +165,16 @@ impl TxStore for PgStore {
         let (chain_id, address) = key(&submitter);
         let of: &Parameters<'_> = &[&chain_id, &address, &from.as_i64(), &i64::from(page.limit())];
         self.pools.all(queries::TX_SLOTS, of, |row| row::nonce(row, "nonce")).await
+    }
+
+    async fn final_slots(
+        &self,
+        submitter: Submitter,
+        page: Page,
+    ) -> Result<Vec<FinalSlot>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let of: &Parameters<'_> = &[&chain_id, &address, &i64::from(page.limit())];
+        self.pools.all(queries::TX_FINAL_SLOTS, of, row::final_slot).await
     }
 
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {

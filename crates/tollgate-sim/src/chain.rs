@@ -40,6 +40,8 @@ const SECOND: usize = 1;
 const SMALL_BYTES: usize = 300;
 /// The time that the second endpoint's transactions take to the first, in milliseconds.
 const GOSSIP_MILLIS: u64 = 300;
+/// Blocks on top of what happened before the run.
+const BLOCKS_ABOVE_THE_PAST: usize = 10;
 /// The number of keys.
 const ACCOUNTS: usize = 3;
 
@@ -146,6 +148,20 @@ impl SimChain {
         state.note_peaks();
         drop(state);
         self.moved();
+    }
+
+    /// Mines what outsiders sent before the run, one transaction in a block, below blocks that no reorg
+    /// within finality reaches.
+    pub(crate) fn mine_past(&self, txs: Vec<Arc<Tx>>) {
+        let mut state = self.lock();
+        let now = state.chain.head().header.timestamp;
+        for tx in txs {
+            state.chain.mine_exactly(vec![tx], now);
+        }
+        for _ in 0..BLOCKS_ABOVE_THE_PAST {
+            state.chain.mine_exactly(Vec::new(), now);
+        }
+        state.note_peaks();
     }
 
     /// Replaces the last blocks, as far as finality allows it, or further; false if it was refused.

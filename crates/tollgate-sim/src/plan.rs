@@ -133,7 +133,7 @@ impl Lie {
         match rng.below(12) {
             0 => Self::HeadAhead(1 + rng.below(2) * 499),
             1 => Self::PendingCounts(1 + 99_999 * rng.below(2) as i64),
-            2 => Self::Counts([-3, 5, 100_000][rng.below(3) as usize]),
+            2 => Self::Counts([-3, -1_000, 3, 5, 100_000][rng.below(5) as usize]),
             3 => Self::Fees(TOO_DEAR),
             4 => Self::Swallows,
             5 => Self::IsSilent,

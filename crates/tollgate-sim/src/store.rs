@@ -16,8 +16,8 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     Acquisition, Attempt, ChainRegistration, Confirmations, FeedPage, FeedStore, FencedBatch,
-    HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
-    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
+    FinalSlot, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
+    LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
     ReservationStore, Reserve, ReturnedNonces, SectionOutcome, ServedSet, Settled, StoreError,
     SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
     TxStore,
@@ -174,6 +174,7 @@ over_network! {
         submitter_history(of: Submitter, after: u64, page: Page) -> Vec<SubmitterEntry>;
         confirmations(tx_id: TxId) -> Option<Confirmations>;
         slots_from(submitter: Submitter, from: Nonce, page: Page) -> Vec<Nonce>;
+        final_slots(submitter: Submitter, page: Page) -> Vec<FinalSlot>;
         line_head(submitter: Submitter) -> Option<LineHead>;
         submitters(chain_id: ChainId, after: Option<Address>, page: Page) -> Vec<SubmitterOverview>;
         modes(submitters: &[Submitter]) -> Vec<Option<Mode>>;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
-use tollgate_devchain::chain::{Beyond, DroppedTxs, GWEI};
+use tollgate_devchain::chain::{Beyond, DroppedTxs, GWEI, Rng};
 use tollgate_engine::{CreateError, Unserved};
 use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, U256};
 
@@ -19,6 +19,11 @@ use crate::world::World;
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// The interval at which faults are drawn.
 const FAULT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The difference between a seed and that of its accounts' past.
+const PAST: u64 = 0x7061_7374;
+/// Accounts have fewer transactions than this in their past.
+const PAST_NONCES: u64 = 8;
 
 /// Mines for ever.
 pub(crate) async fn mine(world: Arc<World>) {
@@ -165,6 +170,27 @@ pub(crate) fn outsider(world: &World, of: Submitter, nonce: u64, mines: bool) {
     } else {
         world.chain.submit(&tx.raw, 0);
     }
+}
+
+/// Outsiders have used pipelined submitters' accounts before the run, in half of the seeds and beside every
+/// endpoint that lies about counts: only the endpoints tell where their nonces begin. A strict
+/// submitter's nonces begin where its operator says.
+pub(crate) fn use_accounts_before(world: &World, seed: u64) {
+    // Numbers of its own: whoever draws from the world's sees the same with and without a past.
+    let mut rng = Rng::new(seed ^ PAST);
+    let lies_about_counts = matches!(world.plan.steady.lie, Some(Lie::Counts(_) | Lie::Together));
+    if world.is_strict() || !lies_about_counts && rng.below(2) == 0 {
+        return;
+    }
+    let mut txs = Vec::new();
+    for account in accounts().into_iter().take(world.plan.submitters) {
+        for nonce in 0..rng.below(PAST_NONCES) {
+            txs.extend(world.chain.outsiders_tx(&account, nonce, rng.below(1_000_000)));
+        }
+    }
+    txs.iter().for_each(|tx| world.checker.note_outsider(tx.hash));
+    world.note(format_args!("{} transactions of outsiders before the run", txs.len()));
+    world.chain.mine_past(txs);
 }
 
 /// Injects faults until the calm.

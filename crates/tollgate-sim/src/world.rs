@@ -155,6 +155,7 @@ impl World {
         let setups: Vec<_> = world.submitters().into_iter().map(setup).collect();
         world.store.register_submitters(&setups).await?;
         crate::orphans::leave(&world).await?;
+        crate::workload::use_accounts_before(&world, seed);
         world.note(format_args!("{:?}", world.plan));
         Ok(Arc::new(world))
     }

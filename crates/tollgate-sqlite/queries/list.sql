@@ -76,6 +76,13 @@ select tx_id, nonce, state
    and nonce is not null and state not in (32 /* TRACKING_MINED */, 67 /* STUCK_UNPROVEN */)
  order by nonce limit 1
 
+-- name: tx_final_slots
+-- A submitter's final slots, highest first, in the order of the index of slots.
+select tx_id, nonce, block_number
+  from managed_tx indexed by managed_tx_slot
+ where chain_id = ?1 and submitter = ?2 and nonce is not null and finished_at is not null
+ order by nonce desc limit ?3
+
 -- name: tx_slots
 -- A page of the nonces of a submitter's open transactions, from ?3 on, in the order of the index of slots.
 select nonce

@@ -5,8 +5,8 @@ use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
-    Attempt, ChainRegistration, Confirmations, FencedBatch, HistoryEntry, KnownRequest, Lease,
-    LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
+    Attempt, ChainRegistration, Confirmations, FencedBatch, FinalSlot, HistoryEntry, KnownRequest,
+    Lease, LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
     SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
@@ -158,6 +158,16 @@ impl TxStore for SqliteStore {
         let (chain_id, address) = key(submitter);
         let params = (chain_id, address, from.as_i64(), page.limit());
         self.db.all(queries::TX_SLOTS, params, |row| row::nonce(row, "nonce")).await
+    }
+
+    async fn final_slots(
+        &self,
+        submitter: Submitter,
+        page: Page,
+    ) -> Result<Vec<FinalSlot>, StoreError> {
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, page.limit());
+        self.db.all(queries::TX_FINAL_SLOTS, params, |row| row::final_slot(row)).await
     }
 
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError> {

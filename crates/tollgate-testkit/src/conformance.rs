@@ -122,6 +122,7 @@ macro_rules! conformance_tests {
                 line_head_is_the_lowest_open_slot_without_a_receipt,
                 open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked,
                 open_slots_are_read_by_nonce_in_pages,
+                final_slots_are_read_from_the_highest_down,
                 waits_of_a_submitter_are_replaced_as_a_whole,
                 error_of_a_transaction_is_removed_when_its_receipt_is_final,
                 waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends,

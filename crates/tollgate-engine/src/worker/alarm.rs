@@ -67,6 +67,11 @@ impl Alarm {
         self.alerts.raise(&Alert { kind, submitter, tx_id, nonce, detail: detail.to_owned() });
     }
 
+    /// Forgets that an alert was raised: the next one about the same subject is about a new event.
+    pub(super) fn forget(&mut self, kind: AlertKind, about: AlertSubject) {
+        self.raised.remove(&(kind, about));
+    }
+
     /// Forgets alerts that may be raised again anyway, and the older half if there are none.
     fn forget_older(&mut self, now: Timestamp) {
         self.raised.retain(|_, at| now.since(*at) < REPEAT);

@@ -4,6 +4,7 @@
 mod actions;
 mod attempts;
 mod fill;
+mod lost_slots;
 mod reservations;
 mod status;
 mod stuck_policy;

@@ -197,7 +197,7 @@ pub(super) async fn record_answers(
     let mut notes: BTreeMap<Nonce, AnswerNotes> = BTreeMap::new();
     for outcome in answers {
         let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
-        let noted = tx.note_answer(&outcome.raw, outcome.answer.class, outcome.doubted);
+        let noted = tx.note_answer(&outcome.raw, &outcome.answer, outcome.doubted);
         notes.entry(tx.nonce).or_default().add(noted);
         newest.insert(tx.nonce, outcome);
     }

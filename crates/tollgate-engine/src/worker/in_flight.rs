@@ -10,6 +10,7 @@ use tollgate_model::bump::{Offer, dearest};
 use tollgate_model::diagnose::Diagnosis;
 use tollgate_model::gap::LineSlot;
 use tollgate_model::hindrance::Hindrance;
+use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::port::{
     AttemptKind, Evidence, Fees, NewAttempt, OpenTx, RowVersion, Slot, TxReceipt, TxRecord,
     TxUpdate,
@@ -120,7 +121,7 @@ impl InFlightTx {
             supported: None,
             forked: new_fork,
             sending,
-            answers: Answers::default(),
+            answers: Answers::taken_over(record.row.state, record.last_error),
             decisions: Decisions::default(),
             slot: SlotKnowledge::taken_over(unproven_since),
             lookup: Lookup::WANTED,
@@ -206,9 +207,10 @@ impl InFlightTx {
     pub(super) fn note_answer(
         &mut self,
         raw: &Bytes,
-        class: AnswerClass,
+        answer: &SendAnswer,
         doubted: bool,
     ) -> AnswerNotes {
+        let class = answer.class;
         let is_taken = action_for(class) == AnswerAction::Track;
         let ends_hold = is_taken && self.refused_for().is_some();
         let is_first = self.attempts.len() > 1 && !self.answers.has_newest;
@@ -216,7 +218,7 @@ impl InFlightTx {
             && self.holds.hindrance.is_none()
             && (class == AnswerClass::Accepted || ends_hold || self.holds.cause_has_ended);
         self.holds.cause_has_ended = false;
-        self.answers.note(class, doubted);
+        self.answers.note(class, &answer.said, doubted);
         if let Some(attempt) = self.attempts.iter_mut().find(|it| it.signed.raw == *raw) {
             attempt.note_answer(class, doubted);
         }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::nonce::{
-    FirstCounts, Mode, SubmitterStatus, doubts, first_counts, without_lag,
+    CountDecision, Mode, SubmitterStatus, accept_counts, doubts, without_lag,
 };
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
     AlertKind, Checkpoint, Lease, Page, Section, StatusChange, StoreError, SubmitterRecord,
     TxUpdate,
 };
-use tollgate_model::{Allocated, Nonce, Submitter, Text, Timestamp, TxEvent, TxId, TxState};
+use tollgate_model::{Allocated, Submitter, Text, Timestamp, TxEvent, TxId, TxState};
 use tracing::{info, warn};
 
 use super::agenda::Agenda;
@@ -26,14 +26,16 @@ use crate::errors::Unserved;
 use crate::mailbox::Mailbox;
 use crate::sender::{SendJob, Sender};
 
-/// The pause between two searches for the transaction behind a disputed count.
-const COUNT_PROOF_PAUSE: Duration = Duration::from_secs(5);
+/// The time for which a count may be unproven before an alert is raised: a search mostly takes less.
+const UNPROVEN_ALERT_AFTER: Duration = Duration::from_secs(5);
 
-/// The search for the transaction that shows which of two disputed counts is right.
-struct CountProof {
-    /// The highest count whose last transaction two endpoints have shown.
-    proven: Nonce,
-    searched_at: Option<Timestamp>,
+/// Since when the account's counts can't be used, or contradict its own slots.
+#[derive(Default)]
+struct CountTrouble {
+    /// Since when one endpoint alone counts more than is known, without proof.
+    unproven: Option<Timestamp>,
+    /// Since when no endpoint counts the account's own final slots.
+    lacks_final_slots: Option<Timestamp>,
 }
 
 pub(super) struct Session {
@@ -46,7 +48,7 @@ pub(super) struct Session {
     pub(super) mailbox: Mailbox,
     alarm: Alarm,
     sender: Sender,
-    count_proof: CountProof,
+    count_trouble: CountTrouble,
 }
 
 impl Session {
@@ -68,7 +70,7 @@ impl Session {
             sender: Sender::start(&context, mailbox.clone()),
             mailbox,
             alarm: retained.alarm,
-            count_proof: CountProof { proven: Nonce::MIN, searched_at: None },
+            count_trouble: CountTrouble::default(),
             context,
         }
     }
@@ -113,6 +115,12 @@ impl Session {
 
     pub(super) fn alert(&mut self, kind: AlertKind, subject: AlertSubject, detail: &str) {
         self.alarm.raise(kind, subject, detail, self.context.clock.now());
+    }
+
+    /// Raises an alert about a new event, however recent the last one about the same subject is.
+    pub(super) fn alert_anew(&mut self, kind: AlertKind, subject: AlertSubject, detail: &str) {
+        self.alarm.forget(kind, subject);
+        self.alert(kind, subject, detail);
     }
 
     /// An empty section under this lease.
@@ -183,7 +191,8 @@ impl Session {
 
     /// The account's counts; remembered for the nonces that are given out next. Counts that are too far
     /// ahead for one endpoint's word raise an alert and are not used (I16): they would move the cursor for
-    /// good. The same holds for disputed counts of an account without slots.
+    /// good. The same holds for a count that one endpoint alone tells, until it is proven. A pipelined
+    /// account's counts are never below its own final slots.
     pub(super) async fn chain_counts(&mut self) -> Result<AccountCounts, Unserved> {
         // I3: it is as old as the question. What happened while the answer was awaited is not in it.
         let read_at = self.now();
@@ -192,7 +201,7 @@ impl Session {
         let counts = match self.state.mode() {
             // I12: only the cursor decides a strict submitter's nonces.
             Mode::Strict => without_lag(cursor, self.open_slots(), counts),
-            Mode::Pipelined => self.settle_first_counts(counts).await?,
+            Mode::Pipelined => self.acceptable_counts(counts)?,
         };
         if let Some(doubt) = doubts(cursor, &counts, self.context.options.nonces.window) {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
@@ -202,42 +211,65 @@ impl Session {
         Ok(counts)
     }
 
-    /// The counts that an account without slots may begin with ([`first_counts`]).
-    async fn settle_first_counts(
-        &mut self,
-        counts: AccountCounts,
-    ) -> Result<AccountCounts, Unserved> {
+    /// The counts that may move a pipelined submitter's cursor ([`accept_counts`]). A proof is searched
+    /// beside the work: this never waits for it.
+    fn acceptable_counts(&mut self, counts: AccountCounts) -> Result<AccountCounts, Unserved> {
+        self.watch_final_slots(counts);
+        let counts = counts.with_final_slots(self.state.final_end());
         let (cursor, window) = (self.state.cursor(), self.context.options.nonces.window);
-        loop {
-            let proven = self.count_proof.proven;
-            let (slot, why) = match first_counts(cursor, counts, proven, window) {
-                FirstCounts::Use(counts) => return Ok(counts),
-                FirstCounts::AskAgain => {
-                    let why = "only one endpoint has counted for an account without slots";
-                    return Err(Unserved::unavailable(why));
-                }
-                FirstCounts::Prove { slot, why } => (slot, why),
-            };
-            let now = self.now();
-            let is_recent = |at: Timestamp| now.since(at) < COUNT_PROOF_PAUSE;
-            let is_due = !self.count_proof.searched_at.is_some_and(is_recent);
-            if !is_due || !self.proves_count(slot, now).await {
-                self.alert(AlertKind::CountDoubted, AlertSubject::default(), &why.to_string());
-                return Err(Unserved::unavailable(why.to_string()));
+        let why = match accept_counts(cursor, counts, window) {
+            CountDecision::Use(counts) => {
+                self.count_trouble.unproven = None;
+                return Ok(counts);
             }
+            CountDecision::AskAgain => {
+                let why = "one endpoint alone has counted the account's transactions; a second is awaited";
+                return Err(Unserved::unavailable(why));
+            }
+            CountDecision::Prove(why) => why.to_string(),
+        };
+        self.prove_count();
+        let now = self.now();
+        let since = *self.count_trouble.unproven.get_or_insert(now);
+        if now.since(since) >= UNPROVEN_ALERT_AFTER {
+            self.alert(AlertKind::CountDoubted, AlertSubject::default(), &why);
         }
+        Err(Unserved::unavailable(why))
     }
 
-    /// Searches for the transaction in a slot. Returns whether two endpoints show it.
-    async fn proves_count(&mut self, slot: Nonce, now: Timestamp) -> bool {
-        self.count_proof.searched_at = Some(now);
-        let (of, lookback) = (self.submitter.address, self.context.options.lookback_blocks);
-        let found = self.context.chain.occupants(of, &[slot], lookback).await;
-        let is_shown = found.seen.iter().any(|seen| seen.nonce == slot);
-        if let Some(next) = slot.forward(1).ok().filter(|_| is_shown) {
-            self.count_proof.proven = next;
+    /// Has a disputed count proven by blocks, beside the work.
+    pub(super) fn prove_count(&self) {
+        let lookback = self.context.options.lookback_blocks;
+        self.context.chain.prove_count(self.submitter.address, lookback);
+    }
+
+    /// Returns whether no endpoint has counted the account's own final slots for as long as an alert takes.
+    pub(super) fn lacks_final_slots_for_long(&self) -> bool {
+        let (now, patience) = (self.now(), self.context.options.receipt_alert_after);
+        self.count_trouble.lacks_final_slots.is_some_and(|since| now.since(since) >= patience)
+    }
+
+    /// Raises an alert if no endpoint counts the account's own final slots for long: all of them lag or are
+    /// wrong, or the chain went back beyond finality.
+    fn watch_final_slots(&mut self, counts: AccountCounts) {
+        let (now, end) = (self.now(), self.state.final_end());
+        if counts.highest >= end {
+            self.count_trouble.lacks_final_slots = None;
+            return;
         }
-        is_shown
+        let since = *self.count_trouble.lacks_final_slots.get_or_insert(now);
+        let patience = self.context.options.receipt_alert_after;
+        if now.since(since) < patience {
+            self.agenda.reconcile_soon(since.after(patience));
+            return;
+        }
+        let detail = format!(
+            "no endpoint counts more than {} mined transactions, and all nonces below {end} are final here: \
+             the endpoints lag or are wrong, or the chain went back beyond finality; in that case \
+             `submitter resume` sends the lost transactions again",
+            counts.highest
+        );
+        self.alert(AlertKind::CountDoubted, AlertSubject::default(), &detail);
     }
 
     pub(super) fn open_slots(&self) -> u32 {
@@ -265,6 +297,8 @@ pub(super) async fn load_open_work(session: &mut Session) -> Result<(), Stop> {
             session.state.load(tx, &session.context.options.resubmit, now);
         }
     }
+    let last = session.context.store.final_slots(session.submitter, Page::new(1)?).await?;
+    last.iter().for_each(|slot| session.state.note_final(slot.nonce));
     let waits = session.context.store.waits(session.submitter).await?;
     session.state.waits_mut().load(waits);
     session.journal.set_aside_refused(&mut session.state, now);

@@ -15,7 +15,7 @@ use tollgate_model::nonce::{
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{OpenTx, RowVersion, Section, SubmitterRecord};
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Nonce, Timestamp, TxHash, TxId};
+use tollgate_model::{Nonce, Text, Timestamp, TxHash, TxId};
 
 use super::in_flight::{InFlightTx, stored_intent};
 pub(super) use in_flight::InFlightSet;
@@ -30,6 +30,10 @@ pub(super) struct SubmitterState {
     mode: Mode,
     cursor: Nonce,
     status: SubmitterStatus,
+    /// The reason of the last change of status, as it was loaded or written.
+    status_reason: Option<Text<500>>,
+    /// The nonce after the highest slot whose transaction is final: the chain has used all below it.
+    final_end: Nonce,
     chain: Option<ChainCount>,
     /// The chain's count may have changed since it was read.
     drift: bool,
@@ -45,6 +49,8 @@ impl SubmitterState {
             mode: record.mode,
             cursor: record.next_nonce,
             status: record.status,
+            status_reason: record.status_reason.clone(),
+            final_end: Nonce::MIN,
             chain: None,
             drift: false,
             queue: Queue::default(),
@@ -64,6 +70,21 @@ impl SubmitterState {
 
     pub(super) const fn status(&self) -> SubmitterStatus {
         self.status
+    }
+
+    /// The reason of the last change of status, for people.
+    pub(super) fn status_reason(&self) -> &str {
+        self.status_reason.as_ref().map_or("no reason is stored", Text::as_str)
+    }
+
+    /// The nonce after the highest slot whose transaction is final.
+    pub(super) const fn final_end(&self) -> Nonce {
+        self.final_end
+    }
+
+    /// The transaction in this slot is final, by evidence from the chain.
+    pub(super) fn note_final(&mut self, slot: Nonce) {
+        self.final_end = self.final_end.max(slot.forward(1).unwrap_or(Nonce::MAX));
     }
 
     /// The account's count as it was last read.
@@ -136,7 +157,7 @@ impl SubmitterState {
             self.cursor = step.to;
         }
         if let Some(change) = &section.status {
-            self.status = change.to;
+            (self.status, self.status_reason) = (change.to, Some(change.reason.clone()));
         }
         if let Some(change) = &section.mode {
             self.mode = change.to;
@@ -147,13 +168,19 @@ impl SubmitterState {
     }
 
     /// Another writer was first: cursor and status are these.
-    pub(super) const fn note_overtaken(&mut self, cursor: Nonce, status: SubmitterStatus) {
-        (self.cursor, self.status) = (cursor, status);
+    pub(super) fn note_overtaken(&mut self, cursor: Nonce, status: SubmitterStatus) {
+        if self.status != status {
+            (self.status, self.status_reason) = (status, None);
+        }
+        self.cursor = cursor;
     }
 
     /// Removes a transaction that is final; returns its hashes.
     pub(super) fn close(&mut self, tx_id: TxId, freed: Option<Nonce>) -> Vec<TxHash> {
         self.queue.remove(tx_id);
+        if let Some(used) = self.tx(tx_id).filter(|_| freed.is_none()).map(|tx| tx.nonce) {
+            self.note_final(used);
+        }
         let hashes = self.in_flight.remove(tx_id);
         self.put_back(freed);
         // Strict mode compares the chain's count with our slots: one of before is no use now.

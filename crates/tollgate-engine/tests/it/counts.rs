@@ -1,11 +1,16 @@
-//! Counts that one endpoint alone tells, cursors that are too far ahead, and how people heal them.
+//! Counts that one endpoint alone tells, counts that are too low, cursors that are too far ahead, and how people heal them.
+
+use std::time::Duration;
 
 use tollgate_engine::{
     ActError, Engine, EngineOptions, Fill, Filled, ReservationLimits, ReserveError, Unserved,
 };
 use tollgate_model::fill::{FillWith, NonceRange, NoncesRefused};
 use tollgate_model::nonce::NonceRules;
+use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::port::{AlertKind, Page};
+use tollgate_model::rejected::RejectedSlot;
+use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{Nonce, Text, TxId};
 
 use crate::support::{Cluster, account, options, transfer, transfers};
@@ -147,4 +152,87 @@ async fn hand_back_is_limited_to_unused_nonces_below_the_cursor() {
     let paid_for = Fill { used: true, ..fill(0, 1, FillWith::Next) };
     assert_eq!(ask(paid_for).await, Ok(none), "I3: a caller holds it until its time is over");
     cluster.mine_until_final(&ids).await;
+}
+
+/// An account with final slots, whose endpoints count too little after a restart.
+#[tokio::test(flavor = "multi_thread")]
+async fn low_count_of_a_used_account_makes_no_hole_of_its_final_slots() {
+    let stuck = StuckThresholds { head_after: Duration::ZERO, ..open(64).stuck };
+    let rejected_slot = RejectedSlot::Recycle;
+    let options = || EngineOptions { stuck, rejected_slot, ..open(64) };
+    let (cluster, engine) = Cluster::with_node(options()).await;
+    let of = account(1);
+    let used = transfers(&engine, [10, 11]).await;
+    cluster.mine_until_final(&used).await;
+    engine.stop().await;
+    cluster.chain.script_counts(of.address, Some(AccountCounts::confirmed(nonce(0), nonce(0))));
+    let engine = cluster.node("b", options());
+    let next = transfers(&engine, [12, 13]).await;
+    let found = engine.operator().reconcile(of).await.unwrap();
+    assert_eq!(found.steps, [""; 0], "no hole");
+    assert_eq!(
+        [nonce_of(&cluster, next[0]).await, nonce_of(&cluster, next[1]).await],
+        [Some(2), Some(3)]
+    );
+    cluster.mine_until_final(&next).await;
+    assert_eq!(cluster.paid(of), [10, 11, 12, 13], "I3");
+    assert!(cluster.alerts.of(AlertKind::Hole).is_empty());
+}
+
+/// The account was used before Tollgate had it, and nothing of its own is final: one endpoint tells the truth.
+#[tokio::test(flavor = "multi_thread")]
+async fn nonce_that_one_endpoint_calls_mined_is_proven_before_it_is_called_a_hole() {
+    let stuck = StuckThresholds { head_after: Duration::ZERO, ..open(64).stuck };
+    let (cluster, engine) = Cluster::with_node(EngineOptions { stuck, ..open(64) }).await;
+    let of = account(1);
+    cluster.chain.outsider_mines(of.address);
+    let ids = transfers(&engine, [10]).await;
+    assert_eq!(nonce_of(&cluster, ids[0]).await, Some(1));
+    let truth = AccountCounts::confirmed(nonce(1), nonce(1));
+    let support = CountSupport::Open;
+    let disputed = AccountCounts { mined: nonce(0), pending: nonce(0), support, ..truth };
+    cluster.chain.script_counts(of.address, Some(disputed));
+    let found = engine.operator().reconcile(of).await.unwrap();
+    assert_eq!(found.steps, [""; 0], "no hole");
+    assert!(cluster.chain.proofs_wanted() > 0);
+    let contradicted =
+        AccountCounts { highest: nonce(0), support: CountSupport::Overdue, ..disputed };
+    cluster.chain.script_counts(of.address, Some(contradicted));
+    let found = engine.operator().reconcile(of).await.unwrap();
+    assert_eq!(found.steps, ["hole at nonce 0"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lone_mined_count_above_the_cursor_moves_it_only_once_it_is_proven() {
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
+    let of = account(1);
+    let ids = transfers(&engine, [10]).await;
+    cluster.mine_until_final(&ids).await;
+    let known = AccountCounts::confirmed(nonce(1), nonce(1));
+    let (mined, pending, support) = (nonce(4), nonce(4), CountSupport::Open);
+    let lone = AccountCounts { mined, pending, highest: mined, support, ..known };
+    cluster.chain.script_counts(of.address, Some(lone));
+    engine.stop().await;
+    let engine = cluster.node("b", open(64));
+    let waits = engine.create(of, None, transfer(11)).await.unwrap().tx_id();
+    cluster.eventually("a proof is wanted", async || cluster.chain.proofs_wanted() > 1).await;
+    assert_eq!(nonce_of(&cluster, waits).await, None, "I16");
+    cluster.chain.script_counts(of.address, None);
+    cluster.mine_until_final(&[waits]).await;
+    assert_eq!(cluster.paid(of), [10, 11]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn final_slots_that_no_endpoint_counts_raise_an_alert_after_a_while() {
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
+    let of = account(1);
+    let ids = transfers(&engine, [10]).await;
+    cluster.mine_until_final(&ids).await;
+    cluster.chain.script_counts(of.address, Some(AccountCounts::confirmed(nonce(0), nonce(0))));
+    engine.operator().reconcile(of).await.unwrap();
+    assert!(cluster.alerts.of(AlertKind::CountDoubted).is_empty(), "lag");
+    cluster.clock.advance(open(64).receipt_alert_after);
+    engine.operator().reconcile(of).await.unwrap();
+    let told = cluster.alerts.of(AlertKind::CountDoubted);
+    assert!(told[0].detail.contains("all nonces below 1 are final"), "{told:?}");
 }

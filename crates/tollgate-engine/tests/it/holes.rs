@@ -40,7 +40,7 @@ async fn with_a_hole(options: EngineOptions) -> (Cluster, tollgate_engine::Engin
 async fn hole_below_the_mined_count_raises_an_alert() {
     let (cluster, engine, _) = with_a_hole(policy(RejectedSlot::Hold, patient())).await;
     let found = engine.operator().reconcile(account(1)).await.unwrap();
-    assert!(found.steps.iter().any(|step| step.contains("hole 0 to 0")), "{found:?}");
+    assert!(found.steps.iter().any(|step| step.contains("hole at nonce 0")), "{found:?}");
     cluster.clock.advance(MINUTE);
     engine.operator().reconcile(account(1)).await.unwrap();
     assert_eq!(cluster.alerts.of(AlertKind::Hole).len(), 1, "told once");
@@ -141,7 +141,7 @@ async fn hole_of_a_strict_account_with_open_work_is_filled_by_an_operators_place
     cluster.until(ids[0], "was with a node", |tx| tx.row.state == PENDING).await;
     cluster.chain.reorg(cluster.chain.height(), Reorged::Dropped);
     let found = engine.operator().reconcile(of).await.unwrap();
-    assert!(found.steps.iter().any(|step| step.contains("hole 0 to 0")), "{found:?}");
+    assert!(found.steps.iter().any(|step| step.contains("hole at nonce 0")), "{found:?}");
     let by_next =
         engine.operator().fill(of, only(Nonce::MIN, FillWith::Next), reason("drill")).await;
     assert_eq!(by_next, Err(ActError::Nonces(NoncesRefused::Strict)), "I12");

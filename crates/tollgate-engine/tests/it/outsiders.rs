@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use tollgate_engine::{ActError, Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
-use tollgate_model::port::AlertKind;
+use tollgate_model::port::{AlertKind, Page};
+use tollgate_model::reconcile::CannotResume;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::{Failed, Queued, StuckReason, TxId, TxState};
 use tollgate_testkit::fake_chain::{FakeChain, Query, Reorged, TxMatch};
@@ -140,16 +141,58 @@ async fn an_open_strict_slot_that_an_outsider_took_protects_and_ends_together() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chain_that_lost_our_past_is_not_resumed() {
+async fn chain_that_lost_final_transactions_is_resumed_once_it_counts_them_again() {
     let (cluster, engine) = Cluster::strict_with_node(strict()).await;
-    let ids = transfers(&engine, [10]).await;
+    let of = account(1);
+    let mut ids = transfers(&engine, [10, 11]).await;
     cluster.mine_until_final(&ids).await;
+    let hashes = [cluster.record(ids[0]).await, cluster.record(ids[1]).await];
     // Deeper than finality: the chain forgets what was final.
     cluster.chain.reorg(cluster.chain.height(), Reorged::Dropped);
-    engine.operator().reconcile(account(1)).await.unwrap();
-    assert_eq!(cluster.submitter(account(1)).await.status, SubmitterStatus::Protect);
-    let refused = engine.operator().resume(account(1), reason("try")).await;
-    assert!(matches!(refused, Err(ActError::CannotResume(_))), "{refused:?}");
+    engine.operator().reconcile(of).await.unwrap();
+    assert_eq!(cluster.submitter(of).await.status, SubmitterStatus::Protect);
+    let refused = engine.operator().resume(of, reason("try")).await;
+    let Err(ActError::CannotResume(CannotResume::SentAgain { resent: 2, .. })) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(cluster.submitter(of).await.status, SubmitterStatus::Protect);
+    let page = Page::new(Page::MAX).unwrap();
+    let trail = cluster.store.submitter_history(of, 0, page).await.unwrap();
+    let detail = trail.last().unwrap().detail.as_ref().unwrap().as_str();
+    assert_eq!(detail, "2 final transactions that left the chain are sent again: try");
+    mine_blocks(&cluster, 5);
+    engine.operator().resume(of, reason("again")).await.unwrap();
+    ids = transfers(&engine, [12]).await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(of), [10, 11, 12], "the same transactions, once each");
+    for before in hashes {
+        assert_eq!(cluster.record(before.tx_id).await.row, before.row, "I9");
+    }
+}
+
+/// Each change to PROTECT is an event of its own, and an owner that takes over tells of it as well.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_protect_raises_an_alert_and_so_does_the_next_owner() {
+    let (cluster, engine) = Cluster::strict_with_node(watchful(strict())).await;
+    let of = account(1);
+    let status = async || cluster.submitter(of).await.status;
+    for round in 1..=2 {
+        cluster.chain.outsider_mines(of.address);
+        mine_blocks(&cluster, 5);
+        cluster.eventually("PROTECT", async || status().await == SubmitterStatus::Protect).await;
+        let raised = async || cluster.alerts.of(AlertKind::Protect).len() == round;
+        cluster.eventually("an alert for each", raised).await;
+        if round == 1 {
+            engine.operator().resume(of, reason("it was me")).await.unwrap();
+        }
+    }
+    engine.stop().await;
+    let next = cluster.node("b", watchful(strict()));
+    next.operator().reconcile(of).await.unwrap();
+    let raised = async || cluster.alerts.of(AlertKind::Protect).len() == 3;
+    cluster.eventually("the next owner tells", raised).await;
+    let alerts = cluster.alerts.of(AlertKind::Protect);
+    assert_eq!(alerts[2].detail, alerts[1].detail, "with the stored reason");
 }
 
 /// Blocks that pass while nobody looks: more than are read at a time where there are no old states.

@@ -44,6 +44,21 @@ async fn patience_with_the_next_begins_when_it_becomes_the_head() {
     cluster.until(ids[1], "timed out", |tx| tx.row.state == TIMED_OUT).await;
 }
 
+/// All endpoints are away for longer than `timeout.transaction`.
+#[tokio::test(flavor = "multi_thread")]
+async fn transaction_that_timed_out_in_an_outage_is_sent_again_when_it_is_over() {
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.answer(TxMatch::Value(10), AnswerClass::Transient, usize::MAX);
+    let engine = cluster.node("a", impatient());
+    let ids = transfers(&engine, [10]).await;
+    cluster.clock.advance(60 * SECOND);
+    cluster.until(ids[0], "timed out", |tx| tx.row.state == TIMED_OUT).await;
+    cluster.chain.answer_truly();
+    cluster.clock.advance(impatient().resubmit.interval * 2);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10], "I15: by itself");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn patience_restarts_after_an_operator_action() {
     let cluster = Cluster::pipelined().await;

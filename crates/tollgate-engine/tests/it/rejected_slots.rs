@@ -32,6 +32,14 @@ async fn rejected_transaction_under_hold_stays_stuck_with_an_alert_and_its_slot(
         .await;
     let next = transfers(&engine, [10]).await;
     assert_eq!(cluster.record(next[0]).await.nonce.unwrap().get(), 1, "I3: not the same slot");
+    let said = cluster.record(tx).await.last_error.unwrap();
+    engine.stop().await;
+    let before = cluster.alerts.of(AlertKind::Rejected).len();
+    let _next_owner = cluster.node("b", policy(RejectedSlot::Hold));
+    let is_told = async || cluster.alerts.of(AlertKind::Rejected).len() > before;
+    cluster.eventually("an alert of the next owner", is_told).await;
+    let alerts = cluster.alerts.of(AlertKind::Rejected);
+    assert!(alerts.iter().all(|alert| alert.detail.contains(said.as_str())), "{alerts:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

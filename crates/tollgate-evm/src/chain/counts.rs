@@ -15,23 +15,28 @@
 //!
 //! Endpoints that rest or lag don't vote. The caller decides how far to trust a count that one endpoint
 //! alone reports: the **sure** count and the **highest** reported ones are returned beside the agreed
-//! counts (I16). Time makes nothing sure: however long one endpoint alone reports a count, a second one
-//! or a person has to confirm it before a cursor moves far. The **support** of the mined count says
-//! whether two endpoints report exactly this count, and whether that has been waited for long enough.
-//! Endpoints that differ are named in a warning.
+//! counts (I16). Time makes nothing sure: however long one endpoint alone reports a count, a second one,
+//! a block or a person has to confirm it before a cursor moves far. The **support** of the mined count
+//! says whether two endpoints report exactly this count, and whether there is more to wait for. On request
+//! blocks decide about a claim ([`super::count_proofs`]): one that is shown raises the mark, one that is
+//! contradicted is ignored. Endpoints that differ are named in a warning.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::{join, join_all};
 use serde_json::json;
+use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{AccountCounts, ChainUnavailable, CountSupport};
 use tollgate_model::{Address, Nonce};
 
 use super::corroboration::SingleSource;
-use super::disagreements::{Claim, LASTING, Subject};
+use super::count_proofs::{CountProof, LoneClaim, Verdict};
+use super::disagreements::{Basis, Claim, LASTING, Subject};
+use super::occupants::{BlockScans, prove_slot};
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::json::Quantity;
 use crate::endpoint::{RpcError, RpcErrorKind};
@@ -39,10 +44,13 @@ use crate::endpoint::{RpcError, RpcErrorKind};
 /// Endpoints that are asked for a count.
 const VOTERS_MAX: usize = 3;
 
-/// How long a second endpoint is waited for before the count of the only one that answers is enough for
-/// the first slot of an account. A pause of an endpoint is mostly shorter. It applies to the chain, so an
-/// endpoint that is gone does not delay each new account.
-const SECOND_COUNT_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a second endpoint is waited for before a count of the only one that answers is enough for the
+/// next slot of an account, if it is not above what is known. A pause of an endpoint is mostly shorter. It
+/// applies to the chain, so an endpoint that is gone does not delay each new account.
+const SECOND_COUNT_PATIENCE: Duration = Duration::from_secs(30);
+
+/// Searches for proofs that run at once (I13); the others are begun at a later request.
+const PROOFS_AT_ONCE: usize = 4;
 
 /// Accounts that are remembered (I13). A forgotten mark costs a safeguard, not correctness.
 const ACCOUNTS_MAX: usize = 65_536;
@@ -53,6 +61,14 @@ struct Reading {
     value: u64,
     /// Its head before it was asked.
     head: u64,
+    /// The endpoint's place in the configuration.
+    place: usize,
+}
+
+impl Reading {
+    const fn claim(&self) -> LoneClaim {
+        LoneClaim { value: self.value, place: self.place }
+    }
 }
 
 /// The highest value so far.
@@ -99,17 +115,20 @@ fn next_mark(
 }
 
 /// One account's counts.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Account {
     /// The mined and the pending count.
     marks: [Option<HighWaterMark>; 2],
-    /// The highest count that more than one endpoint confirms.
+    /// The highest count that more than one endpoint or a block confirms.
     sure: u64,
-    /// Since when no two endpoints report the same mined count.
-    disputed: SingleSource,
+    proof: CountProof,
 }
 
 impl Account {
+    fn mined(&self) -> u64 {
+        self.marks[0].map_or(0, |mark| mark.value)
+    }
+
     /// Updates the sure count after the marks have changed.
     fn update_sure(&mut self, is_only_reader: bool) {
         let [mined, pending] = self.marks;
@@ -119,29 +138,48 @@ impl Account {
         self.sure = values.max().unwrap_or(self.sure);
     }
 
-    /// The support of the mined count by the readings that led to it. `single` is the chain's.
+    /// The places of endpoints whose mined count their own blocks contradict.
+    fn contradicted(&self, mined: &[Reading], now: Instant) -> Vec<usize> {
+        let is_wrong = |one: &&Reading| self.proof.is_wrong(one.claim(), now);
+        mined.iter().filter(is_wrong).map(|one| one.place).collect()
+    }
+
+    /// Lowers readings that nobody else can outvote to the marks, and drops them where there are none.
+    fn limit_to_marks(&self, readings: &mut [Vec<Reading>; 2]) {
+        for (readings, mark) in readings.iter_mut().zip(self.marks) {
+            match mark {
+                Some(mark) => {
+                    readings.iter_mut().for_each(|one| one.value = one.value.min(mark.value));
+                }
+                None => readings.clear(),
+            }
+        }
+    }
+
+    /// The support of the mined count by the readings of `heard` endpoints that are not contradicted.
+    /// `single` is the chain's.
     fn support(
         &mut self,
-        mined: &[Reading],
+        believed: &[Reading],
+        heard: usize,
         single: &mut SingleSource,
         question: Question,
     ) -> CountSupport {
         let Question { readers, single_source_after, now, .. } = question;
-        let value = self.marks[0].map(|mark| mark.value);
-        let equal = mined.iter().filter(|reading| Some(reading.value) == value).count();
-        let heard = single.is_enough(
-            mined.len(),
-            readers,
-            now,
-            single_source_after.min(SECOND_COUNT_PATIENCE),
-        );
-        if readers < 2 || equal >= 2 {
-            self.disputed = SingleSource::default();
+        let value = self.mined();
+        let patience = single_source_after.min(SECOND_COUNT_PATIENCE);
+        let is_awaited = !single.is_enough(heard, readers, now, patience);
+        let equal = believed.iter().filter(|one| one.value == value).count();
+        let highest = believed.iter().max_by_key(|one| one.value).filter(|one| one.value >= value);
+        if readers < 2 || equal >= 2 || highest.is_some_and(|one| self.proof.is_proven(one.value)) {
+            self.proof.end();
             return CountSupport::Confirmed;
         }
-        let is_overdue = match mined.len() {
-            0 | 1 => heard,
-            _ => self.disputed.is_enough(1, readers, now, single_source_after),
+        self.proof.claim = highest.map(Reading::claim);
+        let is_overdue = match heard {
+            0 | 1 if value <= self.sure => !is_awaited,
+            0 | 1 => self.proof.is_overdue(now, single_source_after),
+            _ => believed.len() < heard || self.proof.is_overdue(now, single_source_after),
         };
         if is_overdue { CountSupport::Overdue } else { CountSupport::Open }
     }
@@ -161,34 +199,107 @@ struct Question {
     now: Instant,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct HighWaterMarks {
     accounts: Mutex<HashMap<Address, Account>>,
     /// Since when only one endpoint has answered.
     single: Mutex<SingleSource>,
+    /// The searches for proofs. Dropping the chain stops them.
+    proofs: Mutex<JoinSet<()>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Default for HighWaterMarks {
+    fn default() -> Self {
+        Self {
+            accounts: Mutex::default(),
+            single: Mutex::default(),
+            proofs: Mutex::default(),
+            permits: Arc::new(Semaphore::new(PROOFS_AT_ONCE)),
+        }
+    }
+}
+
+/// The marks after readings, and what follows from them.
+struct SettledMarks {
+    marks: [Option<HighWaterMark>; 2],
+    sure: u64,
+    /// The highest mined reading that is not contradicted.
+    highest: u64,
+    support: CountSupport,
+    /// The places of endpoints whose mined count blocks show to be wrong.
+    wrong: Vec<usize>,
 }
 
 impl HighWaterMarks {
     fn settle(
         &self,
         of: Address,
-        readings: [&[Reading]; 2],
+        mut readings: [Vec<Reading>; 2],
         question: Question,
-    ) -> (Account, CountSupport) {
+    ) -> SettledMarks {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
         if accounts.len() >= ACCOUNTS_MAX && !accounts.contains_key(&of) {
             let any = accounts.keys().next().copied();
             any.and_then(|any| accounts.remove(&any));
         }
         let account = accounts.entry(of).or_default();
-        for (mark, readings) in account.marks.iter_mut().zip(readings) {
+        let heard = readings[0].len();
+        let mut wrong = account.contradicted(&readings[0], question.now);
+        // With others that answer, one that reports too much is outvoted.
+        if wrong.len() == heard {
+            account.limit_to_marks(&mut readings);
+        }
+        for (mark, readings) in account.marks.iter_mut().zip(&readings) {
             *mark = next_mark(*mark, readings, question.voters, question.head);
         }
         account.update_sure(question.readers < 2);
+        let [mut believed, _] = readings;
+        believed.retain(|one| !wrong.contains(&one.place));
+        let highest = believed.iter().map(|one| one.value).max();
+        let highest = highest.unwrap_or_default().max(account.mined());
         let mut single = self.single.lock().unwrap_or_else(PoisonError::into_inner);
-        let support = account.support(readings[0], &mut single, question);
-        (*account, support)
+        let support = account.support(&believed, heard, &mut single, question);
+        let too_low = believed.iter().filter(|one| account.proof.is_below_proof(one.value));
+        wrong.extend(too_low.map(|one| one.place));
+        SettledMarks { marks: account.marks, sure: account.sure, highest, support, wrong }
     }
+
+    /// Notes what blocks say about a claim. A count that is shown is a confirmed mark.
+    fn note_verdict(&self, of: Address, claim: LoneClaim, verdict: Verdict, head: u64) {
+        let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(account) = accounts.get_mut(&of) else { return };
+        account.proof.note(claim, verdict, Instant::now());
+        if verdict == Verdict::Shown && claim.value >= account.mined() {
+            account.marks[0] = Some(HighWaterMark { value: claim.value, head, confirmed: true });
+            account.update_sure(false);
+        }
+    }
+}
+
+/// Has the disputed count of an account proven or contradicted, in the background.
+pub(super) fn prove(
+    router: &Arc<Router>,
+    marks: &Arc<HighWaterMarks>,
+    scans: &Arc<BlockScans>,
+    of: Address,
+    lookback: u64,
+) {
+    let mut accounts = marks.accounts.lock().unwrap_or_else(PoisonError::into_inner);
+    let Some(account) = accounts.get_mut(&of) else { return };
+    let Some(claim) = account.proof.want(Instant::now()) else { return };
+    let Ok(permit) = marks.permits.clone().try_acquire_owned() else { return };
+    let (router, scans, weak) = (router.clone(), scans.clone(), Arc::downgrade(marks));
+    let mut proofs = marks.proofs.lock().unwrap_or_else(PoisonError::into_inner);
+    while proofs.try_join_next().is_some() {}
+    account.proof.set_task(proofs.spawn(async move {
+        let verdict = prove_slot(&router, &scans, of, claim, lookback).await;
+        let head = router.head().map_or(0, |head| head.number);
+        if let Some(marks) = weak.upgrade() {
+            marks.note_verdict(of, claim, verdict, head);
+        }
+        drop(permit);
+    }));
 }
 
 /// Reads an account's counts.
@@ -204,7 +315,8 @@ pub(super) async fn counts(
         let ask = async |tag: &str| {
             let params = json!([of.to_string(), tag]);
             let call = member.endpoint.call_until("eth_getTransactionCount", params, deadline);
-            call.await.map(|count: Quantity<u64>| Reading { value: count.0, head })
+            let place = member.place;
+            call.await.map(|count: Quantity<u64>| Reading { value: count.0, head, place })
         };
         let (mined, pending) = join(ask("latest"), ask("pending")).await;
         (member.endpoint.name(), mined, pending)
@@ -213,7 +325,7 @@ pub(super) async fn counts(
     let (mut mined, mut pending, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let (mut may_have_a_pool, mut claims) = (false, Vec::new());
     for (name, of_head, of_pool) in answers {
-        let claim = |read: &Reading| (Claim::new(name, read.value), read.head);
+        let claim = |read: &Reading| (Claim::new(name, read.value), *read);
         claims.extend(of_head.as_ref().ok().map(claim));
         may_have_a_pool |= of_pool.as_ref().is_err_and(|error| error.kind != RpcErrorKind::Node);
         let mut keep = |answer: Result<Reading, RpcError>, list: &mut Vec<Reading>| match answer {
@@ -228,7 +340,7 @@ pub(super) async fn counts(
         return Err(unavailable("eth_getTransactionCount", &refusals));
     }
     let highest_of = |readings: &[Reading]| readings.iter().map(|reading| reading.value).max();
-    let (told_mined, told_pending) = (highest_of(&mined), highest_of(&pending));
+    let told = highest_of(&mined).max(highest_of(&pending)).unwrap_or_default();
     let question = Question {
         voters: voters.len(),
         readers: router.readers_configured(),
@@ -236,20 +348,31 @@ pub(super) async fn counts(
         head: router.head().map_or(0, |head| head.number),
         now: Instant::now(),
     };
-    let (Account { marks: [mined, pending], sure, .. }, support) =
-        marks.settle(of, [&mined, &pending], question);
-    let mined = mined.map_or(0, |mark| mark.value);
+    let SettledMarks { marks: [mined, pending], sure, highest, support, wrong } =
+        marks.settle(of, [mined, pending], question);
+    let Some(mined) = mined.map(|mark| mark.value) else {
+        return Err(unavailable(
+            "eth_getTransactionCount",
+            &["its blocks contradict it".to_owned()],
+        ));
+    };
     // An endpoint whose head is older lags; that is no contradiction.
-    let newest = claims.iter().map(|(_, head)| *head).max();
-    claims.retain(|(_, head)| Some(*head) == newest);
+    let newest = claims.iter().map(|(_, read)| read.head).max();
+    claims.retain(|(_, read)| Some(read.head) == newest);
+    let is_wrong = |read: &Reading| wrong.contains(&read.place);
+    let basis = match claims.iter().any(|(_, read)| is_wrong(read)) {
+        true => Basis::Evidence,
+        false => Basis::Votes,
+    };
+    // Where blocks show who is wrong, the others are right, or ahead of the mark.
+    claims.retain(|(_, read)| basis == Basis::Votes || is_wrong(read));
     let claims: Vec<_> = claims.into_iter().map(|(claim, _)| claim).collect();
     let subject = Subject { what: "mined count", of: &of.to_string() };
-    router.disagreements.note(subject, mined, &claims, LASTING);
+    router.disagreements.note(subject, mined, &claims, (basis, LASTING));
     // A mined transaction was pending; a node without a pool may report less.
     let pending = pending.map_or(mined, |mark| mark.value.max(mined));
     let nonce = |value| Nonce::new(value).map_err(|error| ChainUnavailable(error.to_string()));
-    let highest = told_mined.unwrap_or_default().max(mined);
-    let told = told_pending.unwrap_or_default().max(highest).max(pending);
+    let told = told.max(highest).max(pending);
     Ok(AccountCounts {
         mined: nonce(mined)?,
         pending: nonce(pending)?,
@@ -272,7 +395,7 @@ mod tests {
         head: u64,
     ) -> HighWaterMark {
         let readings: Vec<_> =
-            readings.iter().map(|&(value, head)| Reading { value, head }).collect();
+            readings.iter().map(|&(value, head)| Reading { value, head, place: 0 }).collect();
         next_mark(before, &readings, asked, head).unwrap()
     }
 

@@ -2,8 +2,8 @@
 //!
 //! Owns since when which endpoint differs about what. Most short differences are lag or readings during a
 //! change of head, so the caller says how long one must last. The warning names the endpoint, its claim,
-//! the claims of all endpoints and the value that is used. Where two contradict each other and nothing
-//! decides between them, the warning names both claims and blames neither.
+//! the claims of all endpoints and the value that is used. Where nothing but the endpoints' votes tells who
+//! is wrong and no majority agrees, it names all claims and blames none.
 
 use std::collections::HashMap;
 use std::fmt::Display;
@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_model::ChainId;
 
 /// How long an endpoint must differ before a warning says so, where it may only lag.
 pub(super) const LASTING: Duration = Duration::from_secs(30);
@@ -32,6 +33,15 @@ impl Claim {
     pub(super) fn new(endpoint: &str, claimed: impl Display) -> Self {
         Self { endpoint: endpoint.to_owned(), claimed: claimed.to_string() }
     }
+}
+
+/// What shows which endpoint is wrong.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Basis {
+    /// The value that is used is shown by more than the claims: whoever differs from it is wrong.
+    Evidence,
+    /// The claims alone: an endpoint is wrong that differs from what most of them claim.
+    Votes,
 }
 
 /// The subject of claims.
@@ -65,12 +75,17 @@ fn listed(claims: &[Claim]) -> String {
 }
 
 /// The contradictions between a chain's endpoints.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Disagreements {
+    chain_id: ChainId,
     state: Mutex<State>,
 }
 
 impl Disagreements {
+    pub(super) fn of_chain(chain_id: ChainId) -> Self {
+        Self { chain_id, state: Mutex::default() }
+    }
+
     /// Compares the endpoints' claims with the value that is used, and warns about those that have
     /// differed for this time; at most once in [`WARNING_INTERVAL`] for an endpoint and a subject.
     pub(super) fn note(
@@ -78,13 +93,28 @@ impl Disagreements {
         subject: Subject<'_>,
         used: impl Display,
         claims: &[Claim],
-        lasting: Duration,
+        (basis, lasting): (Basis, Duration),
     ) {
-        let used = used.to_string();
-        for Claim { endpoint, claimed } in self.due(subject, &used, claims, lasting, Instant::now())
-        {
-            let (Subject { what, of }, all) = (subject, listed(claims));
+        let (used, now, chain_id) = (used.to_string(), Instant::now(), self.chain_id.get());
+        let Subject { what, of } = subject;
+        let right = match basis {
+            Basis::Evidence => Some(used.as_str()),
+            Basis::Votes => majority(claims),
+        };
+        let Some(right) = right else {
+            let is_disputed = claims.iter().any(|one| one.claimed != claims[0].claimed);
+            // No endpoint's name: the dispute is between all of them.
+            let dispute = Claim::new("", if is_disputed { "disputed" } else { &used });
+            if !self.due(subject, &used, &[dispute], lasting, now).is_empty() {
+                let all = listed(claims);
+                tracing::warn!(chain_id, what, of, used, all, "endpoints contradict each other");
+            }
+            return;
+        };
+        for Claim { endpoint, claimed } in self.due(subject, right, claims, lasting, now) {
+            let all = listed(claims);
             tracing::warn!(
+                chain_id,
                 endpoint,
                 what,
                 of,
@@ -108,8 +138,9 @@ impl Disagreements {
         const NO_CLAIM: &str = "";
         if !self.due(subject, NO_CLAIM, claims, Duration::ZERO, Instant::now()).is_empty() {
             let (Subject { what, of }, all) = (subject, listed(claims));
-            let used = used.to_string();
+            let (used, chain_id) = (used.to_string(), self.chain_id.get());
             tracing::warn!(
+                chain_id,
                 what,
                 of,
                 used,
@@ -159,13 +190,21 @@ impl Disagreements {
     }
 }
 
+/// The value that more than half of the endpoints claim, and more than one. A single claim is compared with
+/// nothing.
+fn majority(claims: &[Claim]) -> Option<&str> {
+    let had_by = |value: &str| claims.iter().filter(|one| one.claimed == value).count();
+    let values = claims.iter().map(|one| one.claimed.as_str());
+    values.clone().find(|value| had_by(value) >= 2 && 2 * had_by(value) > claims.len())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn endpoint_that_differs_for_long_is_named_once_in_a_while() {
-        let (all, start) = (Disagreements::default(), Instant::now());
+        let (all, start) = (Disagreements::of_chain(ChainId::MIN), Instant::now());
         let note = |claimed: u64, seconds: u64| {
             let claims = [Claim::new("liar", claimed), Claim::new("honest", 10)];
             let (subject, now) =
@@ -182,5 +221,17 @@ mod tests {
         assert_eq!(note(5, 80), none, "not at each reading");
         assert_eq!(note(5, 700), none, "too far apart to be the same difference");
         assert_eq!(note(5, 730), ["liar"], "it lasts");
+    }
+
+    #[test]
+    fn majority_needs_more_than_half_of_the_claims_and_two() {
+        let among = |values: &[u64]| {
+            let claims: Vec<_> = values.iter().map(|value| Claim::new("a", value)).collect();
+            majority(&claims).map(str::to_owned)
+        };
+        assert_eq!(among(&[5, 0, 5]), Some("5".to_owned()));
+        for without in [&[][..], &[5], &[5, 0], &[5, 0, 7], &[5, 5, 0, 0]] {
+            assert_eq!(among(without), None, "{without:?}");
+        }
     }
 }

@@ -14,7 +14,7 @@ use tollgate_model::gas_agreement::{GasAgreement, agree_on_gas};
 use tollgate_model::port::chain::{Call, CallEstimate, ChainUnavailable, SendAnswer};
 use tollgate_model::refusal::refusal_of_estimate;
 
-use super::disagreements::{Claim, Subject};
+use super::disagreements::{Basis, Claim, Subject};
 use super::funds::limits;
 use super::pool_member::PoolMember;
 use super::revert_reason::{reason_in, revert_data};
@@ -173,7 +173,9 @@ async fn decide(router: &Router, object: &Value, answers: &Answers) -> Option<u6
     };
     let subject = Subject { what: "gas estimate", of: "" };
     match answers.agreed(router)? {
-        GasAgreement::Use(_) => router.disagreements.note(subject, gas, &claims, Duration::ZERO),
+        GasAgreement::Use(_) => {
+            router.disagreements.note(subject, gas, &claims, (Basis::Evidence, Duration::ZERO))
+        }
         GasAgreement::Disputed { .. } => router.disagreements.note_undecided(subject, gas, &claims),
     }
     Some(gas)

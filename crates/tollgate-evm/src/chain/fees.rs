@@ -18,7 +18,7 @@ use tollgate_model::port::chain::{ChainUnavailable, FeeQuote, Speed};
 
 use self::endpoint_quotes::{price, quotes_of};
 use super::corroboration::SingleSource;
-use super::disagreements::{Claim, Subject};
+use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 
@@ -261,11 +261,13 @@ fn settle_one(
     let claims = quotes().filter(|_| is_contradicted || is_unconfirmed);
     let claims: Vec<_> = claims.map(|(name, quote)| Claim::new(name, quote.max_fee)).collect();
     let subject = Subject { what: "max fee per gas", of: "" };
+    // Prices of honest endpoints differ, so three of them are judged by the middle one.
+    let basis = if claims.len() < 3 { Basis::Votes } else { Basis::Evidence };
     // At once: it is about money.
     if agreement.undecided || is_unconfirmed {
         router.disagreements.note_undecided(subject, bounded.max_fee, &claims);
     } else {
-        router.disagreements.note(subject, bounded.max_fee, &claims, Duration::ZERO);
+        router.disagreements.note(subject, bounded.max_fee, &claims, (basis, Duration::ZERO));
     }
     Some((bounded, agreement))
 }

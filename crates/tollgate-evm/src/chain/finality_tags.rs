@@ -23,7 +23,7 @@ use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
 use super::blocks::block_of;
 use super::corroboration::SingleSource;
 use super::counts::agreed;
-use super::disagreements::{Claim, LASTING, Subject};
+use super::disagreements::{Basis, Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcErrorKind;
@@ -113,7 +113,12 @@ impl Claims {
             Claim::new(member.endpoint.name(), claimed)
         };
         let all: Vec<_> = self.heights.iter().map(claim).collect();
-        router.disagreements.note(Subject { what: tag, of: "" }, &used, &all, LASTING);
+        router.disagreements.note(
+            Subject { what: tag, of: "" },
+            &used,
+            &all,
+            (Basis::Evidence, LASTING),
+        );
     }
 
     /// The block at a height, by those who claim at least that height, and how many of them show it.

@@ -12,7 +12,7 @@ use tollgate_model::{Address, B256, Nonce};
 
 use super::corroboration::ChainSource;
 use super::counts::agreed;
-use super::disagreements::{Claim, LASTING, Subject};
+use super::disagreements::{Basis, Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcError;
@@ -71,7 +71,12 @@ pub(super) async fn count_at(
     let highest = counts.iter().copied().max().unwrap_or_default();
     let count = agreed(counts).unwrap_or_default();
     let subject = Subject { what: "past count", of: &of.to_string() };
-    router.disagreements.note(subject, format!("{count} in {block}"), &claims, LASTING);
+    router.disagreements.note(
+        subject,
+        format!("{count} in {block}"),
+        &claims,
+        (Basis::Votes, LASTING),
+    );
     Ok(PastCount { count: nonce(count)?, highest: nonce(highest)? })
 }
 

@@ -14,7 +14,7 @@ use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of};
 use tollgate_model::{B256, TxHash};
 
 use super::block_proof::{self, ProvenBlock};
-use super::disagreements::{Claim, Subject};
+use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::PoolMember;
 use super::receipts::ReceiptQuery;
 use super::router::{Needs, Router};
@@ -140,7 +140,7 @@ impl Ballot<'_> {
                 .collect();
             let hash = receipt.tx_hash.to_string();
             let subject = Subject { what: "receipt", of: &hash };
-            router.disagreements.note(subject, used, &claims, Duration::ZERO);
+            router.disagreements.note(subject, used, &claims, (Basis::Evidence, Duration::ZERO));
         }
     }
 }

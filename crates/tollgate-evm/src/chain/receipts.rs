@@ -13,7 +13,7 @@ use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::{B256, GasPrice, Text, TxHash, Wei};
 
-use super::disagreements::{Claim, Subject};
+use super::disagreements::{Basis, Claim, Subject};
 use super::estimate::class_of;
 use super::pool_member::PoolMember;
 use super::revert_reason::{reason, reason_in};
@@ -111,7 +111,12 @@ pub(super) async fn receipts(
             // Another endpoint has what an endpoint with the same block lacks.
             let subject = Subject { what: "receipts", of: "" };
             let used = "all receipts";
-            router.disagreements.note(subject, used, &contradictions, Duration::ZERO);
+            router.disagreements.note(
+                subject,
+                used,
+                &contradictions,
+                (Basis::Evidence, Duration::ZERO),
+            );
             break;
         }
     }

@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tollgate_model::ChainId;
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
 
 use super::config::ChainConfig;
-use super::disagreements::{Claim, Disagreements, LASTING, Subject};
+use super::disagreements::{Basis, Claim, Disagreements, LASTING, Subject};
 use super::head_selection::{HeadReport, HeadSelection};
 use super::lead::Lead;
 use super::pool_member::{ChainCheck, PoolMember};
@@ -45,12 +46,16 @@ pub(super) enum Needs {
 }
 
 impl Router {
-    pub(super) fn new(members: Vec<Arc<PoolMember>>, config: ChainConfig) -> Self {
+    pub(super) fn new(
+        chain_id: ChainId,
+        members: Vec<Arc<PoolMember>>,
+        config: ChainConfig,
+    ) -> Self {
         let (head, _) = watch::channel(None);
         Self {
             members,
             config,
-            disagreements: Disagreements::default(),
+            disagreements: Disagreements::of_chain(chain_id),
             selection: Mutex::default(),
             send_history: Mutex::default(),
             head,
@@ -111,7 +116,7 @@ impl Router {
             claims.push(Claim::new(member.endpoint.name(), claimed));
         }
         let subject = Subject { what: "head", of: "" };
-        self.disagreements.note(subject, name(head), &claims, LASTING);
+        self.disagreements.note(subject, name(head), &claims, (Basis::Evidence, LASTING));
     }
 
     /// Returns whether an endpoint lacks a block that the others have had for `lag_grace`.

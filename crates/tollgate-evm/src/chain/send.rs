@@ -5,6 +5,7 @@
 //! rejection needs the answer of every endpoint (I3, I8).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_primitives::keccak256;
 use futures_util::StreamExt;
@@ -16,6 +17,7 @@ use tollgate_model::answer::{AnswerClass, combined};
 use tollgate_model::port::chain::SendAnswer;
 use tollgate_model::{Bytes, TxHash};
 
+use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::{ChainCheck, PoolMember};
 use super::router::Router;
 use super::send_history::EarlierSends;
@@ -106,11 +108,26 @@ impl PendingSend {
         answer: Result<Value, RpcError>,
     ) -> EndpointAnswer {
         let answer = read(member.endpoint.name(), answer, self.hash, &router.config.overrides);
-        if is_with_a_node(answer.class) {
-            router.with_send_history(|history| history.note_accepted(self.hash, member.place));
-        }
         let is_known = answer.class == AnswerClass::AlreadyKnown;
+        if is_with_a_node(answer.class) {
+            let swallowed = router.with_send_history(|history| {
+                history.note_accepted(self.hash, member.place);
+                history.note_known(&self.earlier, member.place, is_known)
+            });
+            warn_swallowing(router, member, &swallowed);
+        }
         EndpointAnswer { is_stale: is_known && self.earlier.is_accepted_by(member.place), answer }
+    }
+}
+
+/// Names endpoints that accept transactions and don't pass them on, by what another one did not know later.
+fn warn_swallowing(router: &Router, unknown_to: &PoolMember, swallowed: &[(usize, u32)]) {
+    for (place, count) in swallowed {
+        let Some(member) = router.members.get(*place) else { continue };
+        let claim = Claim::new(member.endpoint.name(), format!("{count} accepted"));
+        let used = format!("unknown to {} later", unknown_to.endpoint.name());
+        let subject = Subject { what: "transactions that it does not pass on", of: "" };
+        router.disagreements.note(subject, used, &[claim], (Basis::Evidence, Duration::ZERO));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Remembers which endpoints were sent which transactions, so that a resend goes to others first.
+//! Remembers which endpoints were sent which transactions, so that a resend goes to others first, and which
+//! endpoints accept transactions that other endpoints do not know later.
 //!
 //! Owns a bounded map of transactions by their hashes. Pure. A transaction that is forgotten is sent as if
 //! for the first time: the memory affects reach, never safety.
@@ -9,6 +10,9 @@ use tollgate_model::TxHash;
 
 /// Transactions that are remembered (I13); the oldest are forgotten first.
 const REMEMBERED_MAX: usize = 65_536;
+/// Transactions in a row that an endpoint accepted and another one did not know later, after which it is
+/// evident that it does not pass them on. One may have been dropped by a full pool.
+const SWALLOWED_EVIDENT: u32 = 3;
 
 /// The earlier sends of one transaction. Endpoints are identified by their places in the configuration.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -34,6 +38,12 @@ impl EarlierSends {
         self.by_endpoint.get(place).is_some_and(|sends| sends.is_accepted)
     }
 
+    /// The endpoints that have accepted it.
+    fn accepted_by(&self) -> impl Iterator<Item = usize> {
+        let by_endpoint = self.by_endpoint.iter().enumerate();
+        by_endpoint.filter(|(_, sends)| sends.is_accepted).map(|(place, _)| place)
+    }
+
     /// Returns how many endpoints it is sent to at first: twice as many with each resend.
     pub(super) fn width(&self, fan_out: usize) -> usize {
         fan_out.max(1).saturating_mul(1 << self.sends.min(16))
@@ -52,6 +62,8 @@ impl EarlierSends {
 pub(super) struct SendHistory {
     earlier: HashMap<TxHash, EarlierSends>,
     oldest_first: VecDeque<TxHash>,
+    /// By endpoint: the transactions in a row that it accepted and did not pass on.
+    swallowed: HashMap<usize, u32>,
 }
 
 impl SendHistory {
@@ -76,6 +88,28 @@ impl SendHistory {
             let sends = earlier.of_endpoint(place);
             sends.times = sends.times.saturating_add(1);
         }
+    }
+
+    /// Compares an endpoint's answer with the earlier sends: whether it knows what only others were sent.
+    /// Returns those for which it is evident that they don't pass transactions on, with how many.
+    pub(super) fn note_known(
+        &mut self,
+        earlier: &EarlierSends,
+        place: usize,
+        is_known: bool,
+    ) -> Vec<(usize, u32)> {
+        let mut evident = Vec::new();
+        if earlier.times(place) > 0 {
+            return evident;
+        }
+        for other in earlier.accepted_by() {
+            let swallowed = self.swallowed.entry(other).or_default();
+            *swallowed = if is_known { 0 } else { swallowed.saturating_add(1) };
+            if *swallowed >= SWALLOWED_EVIDENT {
+                evident.push((other, *swallowed));
+            }
+        }
+        evident
     }
 
     pub(super) fn note_accepted(&mut self, of: TxHash, place: usize) {
@@ -105,6 +139,24 @@ mod tests {
             earlier.is_accepted_by(2) && !earlier.is_accepted_by(0) && !earlier.is_accepted_by(9)
         );
         assert_eq!(history.begin(hash(2)), EarlierSends::default(), "another transaction");
+    }
+
+    #[test]
+    fn endpoint_whose_transactions_others_never_know_is_evident_after_three_in_a_row() {
+        let mut history = SendHistory::default();
+        let mut sent_to_another = |n: u64, is_known: bool| {
+            history.begin(hash(n));
+            history.note_sent(hash(n), 1);
+            history.note_accepted(hash(n), 1);
+            let earlier = history.begin(hash(n));
+            assert_eq!(history.note_known(&earlier, 1, false), [], "its own answer tells nothing");
+            history.note_known(&earlier, 0, is_known)
+        };
+        assert_eq!([1, 2].map(|n| sent_to_another(n, false)), [[], []]);
+        assert_eq!(sent_to_another(3, true), [], "one was passed on");
+        assert_eq!([4, 5].map(|n| sent_to_another(n, false)), [[], []]);
+        assert_eq!(sent_to_another(6, false), [(1, 3)]);
+        assert_eq!(sent_to_another(7, false), [(1, 4)]);
     }
 
     #[test]

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, CountSupport, Speed};
+use tollgate_model::port::chain::{
+    AccountCounts, BlockTag, Call, CallEstimate, Chain, CountSupport, Speed,
+};
 use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::{B256, Bytes, U256, Wei};
 
@@ -181,7 +183,10 @@ async fn mined_count_is_confirmed_by_two_equal_readings_or_overdue_after_a_long_
     let hasty = ChainConfig { single_source_after: Duration::from_millis(200), ..config };
     let hasty = EvmChain::connect(hasty).await.unwrap();
     let three = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1], &nodes[2]])).await.unwrap();
-    let support = async |chain: &EvmChain| chain.counts(SOMEBODY).await.unwrap().support;
+    let support = async |chain: &EvmChain| {
+        chain.prove_count(SOMEBODY, 100);
+        chain.counts(SOMEBODY).await.unwrap().support
+    };
     for chain in [&patient, &hasty, &three] {
         heads_at(chain, 10).await;
         assert_eq!(support(chain).await, CountSupport::Confirmed);
@@ -200,6 +205,72 @@ async fn mined_count_is_confirmed_by_two_equal_readings_or_overdue_after_a_long_
     nodes[0].set().behaviour = Behaviour::Down;
     assert_eq!(support(&patient).await, CountSupport::Open, "one alone");
     until("I15", || async { support(&hasty).await == CountSupport::Overdue }).await;
+}
+
+/// Nodes with these transactions of an account in block 1; the last one counts by its head alone.
+async fn nodes_with(mined: u64, offsets: [i64; 2]) -> [Node; 2] {
+    let nodes = [Node::start().await, Node::start().await];
+    let hashes: Vec<B256> = (0..mined).map(|n| B256::repeat_byte(n as u8 + 1)).collect();
+    for (node, offset) in nodes.iter().zip(offsets) {
+        for (hash, slot) in hashes.iter().zip(0..) {
+            node.set().slots.insert(*hash, (SOMEBODY, slot));
+        }
+        node.mine(1, 11, hashes.clone());
+        let told = mined.saturating_add_signed(offset);
+        (node.set().mined, node.set().pending) = (told, told);
+    }
+    nodes
+}
+
+/// The counts once the proof has decided.
+async fn proven(chain: &EvmChain) -> AccountCounts {
+    let read = async || {
+        let counts = chain.counts(SOMEBODY).await.unwrap();
+        chain.prove_count(SOMEBODY, 100);
+        counts
+    };
+    until("blocks decide", || async { read().await.support != CountSupport::Open }).await;
+    read().await
+}
+
+#[tokio::test]
+async fn count_that_blocks_show_is_used_though_the_other_endpoint_counts_less() {
+    let nodes = nodes_with(5, [0, -5]).await;
+    let chain = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1]])).await.unwrap();
+    heads_at(&chain, 11).await;
+    let counts = proven(&chain).await;
+    assert_eq!((counts.mined, counts.sure), (nonce(5), nonce(5)));
+    assert_eq!(counts.support, CountSupport::Confirmed);
+    nodes[0].set().mined = 6;
+    let counts = chain.counts(SOMEBODY).await.unwrap();
+    assert_eq!((counts.mined, counts.highest), (nonce(5), nonce(6)), "the mark stays");
+}
+
+#[tokio::test]
+async fn count_that_its_own_blocks_contradict_is_ignored_alone_and_beside_another() {
+    for mined in [0, 2] {
+        let nodes = nodes_with(mined, [3, 0]).await;
+        let chain = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1]])).await.unwrap();
+        heads_at(&chain, 11).await;
+        let counts = proven(&chain).await;
+        assert_eq!(counts.support, CountSupport::Overdue, "nothing more to wait for");
+        assert_eq!((counts.mined, counts.highest), (nonce(mined), nonce(mined)));
+        assert_eq!(counts.told, nonce(mined + 3), "for people");
+        nodes[1].set().behaviour = Behaviour::Down;
+        let counts = chain.counts(SOMEBODY).await.unwrap();
+        assert_eq!((counts.mined, counts.pending), (nonce(mined), nonce(mined)), "I16");
+    }
+}
+
+#[tokio::test]
+async fn lone_count_is_open_until_the_endpoint_shows_its_last_transaction() {
+    let nodes = nodes_with(2, [0, 3]).await;
+    let chain = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1]])).await.unwrap();
+    heads_at(&chain, 11).await;
+    nodes[1].set().behaviour = Behaviour::Down;
+    assert_eq!(chain.counts(SOMEBODY).await.unwrap().support, CountSupport::Open);
+    let counts = proven(&chain).await;
+    assert_eq!((counts.support, counts.mined), (CountSupport::Confirmed, nonce(2)), "shown");
 }
 
 #[tokio::test]

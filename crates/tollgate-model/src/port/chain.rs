@@ -40,7 +40,8 @@ pub enum CountSupport {
     Confirmed,
     /// The endpoints report different counts, or only one has answered. Ask again.
     Open,
-    /// As [`Self::Open`], for longer than a second endpoint is waited for.
+    /// As [`Self::Open`], and there is nothing more to wait for: the blocks of the endpoint that counts
+    /// more contradict it, or no proof was found for longer than a second endpoint is waited for.
     Overdue,
 }
 
@@ -59,8 +60,7 @@ pub struct AccountCounts {
     /// The highest count, mined or pending, that any endpoint that was asked tells now; never below
     /// `mined` and `pending`. For people only.
     pub told: Nonce,
-    /// The support of `mined`. It matters before an account's first slot
-    /// ([`crate::nonce::first_counts`]); later the cursor is a second source.
+    /// The support of `mined` ([`crate::nonce::accept_counts`]).
     pub support: CountSupport,
 }
 
@@ -69,6 +69,30 @@ impl AccountCounts {
     pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
         let sure = mined.max(pending);
         Self { mined, pending, sure, highest: mined, told: sure, support: CountSupport::Confirmed }
+    }
+
+    /// These counts, and no less than what the submitter's own final slots show: the chain has used every
+    /// nonce below `final_end`, whatever an endpoint counts.
+    #[must_use]
+    pub fn with_final_slots(self, final_end: Nonce) -> Self {
+        let least = |count: Nonce| count.max(final_end);
+        Self {
+            mined: least(self.mined),
+            pending: least(self.pending),
+            sure: least(self.sure),
+            highest: least(self.highest),
+            told: least(self.told),
+            ..self
+        }
+    }
+
+    /// The lowest nonce that may be unused. What a single endpoint calls mined is no hole until the
+    /// claim is proven or contradicted.
+    pub const fn lowest_unused(&self) -> Nonce {
+        match self.support {
+            CountSupport::Open => self.highest,
+            CountSupport::Confirmed | CountSupport::Overdue => self.mined,
+        }
     }
 
     /// The mined count as far as more than one endpoint confirms it, for people (I16). `None` if
@@ -298,6 +322,10 @@ pub trait Chain: Send + Sync {
 
     /// Reads an account's nonce counts.
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
+
+    /// Has a disputed mined count of an account proven or contradicted by blocks, in the background; the
+    /// next [`Self::counts`] tell the result. Returns at once. Call it again while the count is disputed.
+    fn prove_count(&self, _of: Address, _lookback: u64) {}
 
     /// Reads an account's nonce count at the canonical block with this number.
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable>;

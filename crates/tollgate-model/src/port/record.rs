@@ -208,6 +208,15 @@ pub struct LineHead {
     pub state: TxState,
 }
 
+/// A slot whose transaction is final: the chain has used its nonce and every one below it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FinalSlot {
+    pub tx_id: TxId,
+    pub nonce: Nonce,
+    /// The block of its receipt; `None` if an outsider used the slot.
+    pub block_number: Option<u64>,
+}
+
 /// An open transaction with all its attempts: everything that a new owner needs.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OpenTx {

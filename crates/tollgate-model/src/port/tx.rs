@@ -9,8 +9,8 @@ use super::StoreError;
 use super::batch::{Confirmations, FencedBatch, SectionOutcome};
 use super::lease::Lease;
 use super::record::{
-    Attempt, ChainRegistration, HistoryEntry, KnownRequest, LineHead, OpenTx, RowVersion,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
+    Attempt, ChainRegistration, FinalSlot, HistoryEntry, KnownRequest, LineHead, OpenTx,
+    RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use super::wait::SubmitterWait;
 use crate::ids::{ChainId, InvalidValue, Nonce, RequestId, Submitter, TxHash, TxId};
@@ -195,6 +195,13 @@ pub trait TxStore: Send + Sync {
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError>;
+
+    /// Lists a submitter's final slots, highest first.
+    async fn final_slots(
+        &self,
+        submitter: Submitter,
+        page: Page,
+    ) -> Result<Vec<FinalSlot>, StoreError>;
 
     /// Reads a submitter's head of line ([`crate::stuck::head`]).
     async fn line_head(&self, submitter: Submitter) -> Result<Option<LineHead>, StoreError>;

@@ -29,13 +29,19 @@ fn slot(at: u64, state: TxState, search: Search) -> OpenSlot {
     OpenSlot { nonce: nonce(at), state, search, block, unproven_for }
 }
 
+/// A strict submitter's slots below the open ones are final.
 fn view(mode: Mode, cursor: u64, mined: u64, open: &[OpenSlot]) -> ReconcileView<'_> {
+    let final_end = match mode {
+        Mode::Strict => cursor - open.len() as u64,
+        Mode::Pipelined => 0,
+    };
     ReconcileView {
         mode,
         status: SubmitterStatus::Active,
         cursor: nonce(cursor),
         counts: AccountCounts::confirmed(nonce(mined), nonce(mined)),
         settled: None,
+        final_end: nonce(final_end),
         open,
         reserved: &NONE,
         patience: PATIENCE,
@@ -198,6 +204,38 @@ fn holes_are_seen_against_the_mined_count() {
     let reserved = BTreeSet::from([nonce(6), nonce(9)]);
     let reserved = ReconcileView { reserved: &reserved, ..seen };
     assert_eq!(steps(&reserved), [hole(5, 5, false), hole(7, 7, false)]);
+}
+
+#[test]
+fn own_final_slot_is_no_hole_however_little_the_endpoints_count() {
+    let open = [slot(6, PENDING, Search::NotYet)];
+    for mode in [Mode::Pipelined, Mode::Strict] {
+        let low = ReconcileView { final_end: nonce(5), ..view(mode, 7, 0, &open) };
+        let holes = steps(&low).into_iter().filter(|it| matches!(it, ReconcileStep::Hole(_)));
+        assert_eq!(holes.collect::<Vec<_>>(), [hole(5, 5, false)], "{mode:?}");
+    }
+}
+
+#[test]
+fn nonce_that_one_endpoint_calls_mined_is_a_hole_only_once_the_claim_is_settled() {
+    let open = [slot(6, PENDING, Search::NotYet)];
+    let seen = |support| {
+        let base = view(Mode::Pipelined, 7, 0, &open);
+        let counts = AccountCounts { highest: nonce(5), support, ..base.counts };
+        steps(&ReconcileView { counts, ..base })
+    };
+    assert_eq!(seen(CountSupport::Open), [hole(5, 5, false)]);
+    assert_eq!(seen(CountSupport::Overdue), [hole(0, 5, false)]);
+    assert_eq!(seen(CountSupport::Confirmed), [hole(0, 5, false)]);
+}
+
+#[test]
+fn hole_of_a_strict_account_is_shown_while_no_slot_is_open() {
+    let known = view(Mode::Strict, 5, 3, &[]);
+    let strict = ReconcileView { final_end: nonce(3), ..known };
+    assert!(steps(&strict).contains(&hole(3, 4, false)));
+    assert!(!steps(&known).iter().any(|step| matches!(step, ReconcileStep::Hole(_))));
+    assert_eq!(steps(&view(Mode::Pipelined, 5, 3, &[])), [], "nothing waits");
 }
 
 #[test]

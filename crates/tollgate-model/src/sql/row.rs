@@ -13,10 +13,10 @@ use crate::ids::{
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::stored_state;
 use crate::port::{
-    Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, HistoryEntry, KnownRequest,
-    LineHead, LiveNode, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation, ReservationState,
-    RowVersion, StoreError, SubmitterEntry, SubmitterRecord, SubmitterWait, TxReceipt, TxRecord,
-    WaitKind,
+    Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, FinalSlot, HistoryEntry,
+    KnownRequest, LineHead, LiveNode, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation,
+    ReservationState, RowVersion, StoreError, SubmitterEntry, SubmitterRecord, SubmitterWait,
+    TxReceipt, TxRecord, WaitKind,
 };
 use crate::resubmit::Patience;
 use crate::state::TxState;
@@ -317,6 +317,13 @@ pub fn confirmations(row: &impl SqlRow) -> Decoded<Confirmations> {
 pub fn line_head(row: &impl SqlRow) -> Decoded<LineHead> {
     let (tx_id, nonce) = (tx_id(row)?, nonce(row, "nonce")?);
     Ok(LineHead { tx_id, nonce, state: state(row, "state")? })
+}
+
+/// A slot whose transaction is final.
+pub fn final_slot(row: &impl SqlRow) -> Decoded<FinalSlot> {
+    let (tx_id, nonce) = (tx_id(row)?, nonce(row, "nonce")?);
+    let block_number = row.integer("block_number")?.map(number).transpose()?;
+    Ok(FinalSlot { tx_id, nonce, block_number })
 }
 
 /// A completion; `None` for a row that only tells the feed's end.

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
-    ChainCount, FirstCounts, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX,
-    StrictAdvance, SubmitterStatus, decide, doubts, first_counts, unexplained, without_lag,
+    ChainCount, CountDecision, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX,
+    StrictAdvance, SubmitterStatus, accept_counts, decide, doubts, unexplained, without_lag,
 };
 use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::{Nonce, StuckReason, Timestamp, Tracking, TxState};
@@ -123,32 +123,59 @@ fn a_count_beyond_the_window_needs_the_mined_count_or_a_second_endpoint() {
     assert_eq!(claimed(0, 0, 0), None, "a count that lags moves nothing");
 }
 
+/// The decision: the mined and the sure count that are used, or the count to prove, if there is one.
+fn accepted(
+    cursor: u64,
+    (mined, highest): (u64, u64),
+    (pending, sure): (u64, u64),
+    support: CountSupport,
+) -> Result<(u64, u64), Option<u64>> {
+    let counts = AccountCounts::confirmed(nonce(mined), nonce(pending));
+    let counts = AccountCounts { highest: nonce(highest), sure: nonce(sure), support, ..counts };
+    match accept_counts(nonce(cursor), counts, 64) {
+        CountDecision::Use(counts) => {
+            assert!(counts.pending >= counts.mined, "a pool has what is mined");
+            let is_higher = counts.mined > nonce(mined);
+            let is_confirmed = counts.support == CountSupport::Confirmed;
+            assert!(!is_higher || is_confirmed, "it is not disputed again");
+            Ok((counts.mined.get(), counts.sure.get()))
+        }
+        CountDecision::Prove(unproven) => Err(Some(unproven.claimed.get())),
+        CountDecision::AskAgain => Err(None),
+    }
+}
+
 #[test]
 fn account_without_slots_begins_with_a_count_that_is_confirmed_proven_or_long_awaited() {
     use CountSupport::{Confirmed, Open, Overdue};
-    let first = |cursor, (mined, highest), support, proven| {
-        let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
-        let counts = AccountCounts { highest: nonce(highest), support, ..counts };
-        match first_counts(nonce(cursor), counts, nonce(proven), 64) {
-            FirstCounts::Use(counts) => {
-                assert!(counts.pending >= counts.mined, "a pool has what is mined");
-                let is_higher = counts.mined > nonce(mined);
-                assert!(!is_higher || counts.support == Confirmed, "it is not disputed again");
-                Ok((counts.mined.get(), counts.sure.get()))
-            }
-            FirstCounts::Prove { slot, .. } => Err(Some(slot.get())),
-            FirstCounts::AskAgain => Err(None),
-        }
-    };
-    assert_eq!(first(0, (5, 10), Confirmed, 0), Ok((5, 5)), "two outvote one");
-    assert_eq!(first(0, (5, 10), Open, 0), Err(Some(9)), "the lower one is not used");
-    assert_eq!(first(0, (5, 10), Open, 9), Err(Some(9)), "a lower slot proves nothing");
-    assert_eq!(first(0, (0, 900), Open, 900), Ok((900, 900)), "a block shows it");
-    assert_eq!(first(0, (7, 7), Open, 0), Err(None), "one endpoint alone");
-    assert_eq!(first(0, (7, 7), Overdue, 0), Ok((7, 7)), "I15: there is no second one");
-    assert_eq!(first(0, (5, 69), Overdue, 0), Ok((69, 5)), "a hole can be filled");
-    assert_eq!(first(0, (5, 70), Overdue, 0), Ok((5, 5)), "I16");
-    assert_eq!(first(1, (5, 10), Open, 0), Ok((5, 5)), "the cursor is a second source");
+    let first = |mined, highest, support| accepted(0, (mined, highest), (mined, mined), support);
+    assert_eq!(first(5, 10, Confirmed), Ok((5, 5)), "two outvote one");
+    assert_eq!(first(5, 10, Open), Err(Some(10)), "the lower one is not used");
+    assert_eq!(first(7, 7, Open), Err(Some(7)), "one endpoint alone has to show it");
+    assert_eq!(first(0, 0, Open), Err(None), "one endpoint alone has nothing to show");
+    assert_eq!(first(7, 7, Overdue), Ok((7, 7)), "I15: there is no second one");
+    assert_eq!(first(5, 69, Overdue), Ok((69, 5)), "a hole can be filled");
+    assert_eq!(first(5, 70, Overdue), Ok((5, 5)), "I16");
+}
+
+#[test]
+fn lone_count_above_the_cursor_is_proven_before_it_moves_the_cursor() {
+    use CountSupport::{Confirmed, Open, Overdue};
+    let used = |mined, pending, support| accepted(5, (mined, mined), (pending, 5), support);
+    assert_eq!(used(8, 8, Open), Err(Some(8)), "I16: one endpoint's word");
+    assert_eq!(used(5, 8, Open), Err(None), "a pool can't be proven: a second voice is awaited");
+    assert_eq!(used(5, 8, Overdue), Ok((5, 5)), "I15: it is not awaited for ever");
+    assert_eq!(used(8, 8, Overdue), Ok((8, 5)), "I15");
+    assert_eq!(used(8, 8, Confirmed), Ok((8, 5)));
+    assert_eq!(used(3, 5, Open), Ok((3, 5)), "the cursor is a second source");
+}
+
+#[test]
+fn counts_are_never_below_our_own_final_slots() {
+    let low = AccountCounts::confirmed(nonce(0), nonce(2)).with_final_slots(nonce(4));
+    assert_eq!(low, AccountCounts::confirmed(nonce(4), nonce(4)));
+    let high = AccountCounts::confirmed(nonce(5), nonce(7));
+    assert_eq!(high.with_final_slots(nonce(4)), high);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use tollgate_model::reconcile::{
     BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search, SettledCount,
     judge_search, reconcile, resume,
 };
-use tollgate_model::{StuckReason, TxEvent, TxHash, TxState, transition};
+use tollgate_model::{Nonce, StuckReason, TxEvent, TxHash, TxState, transition};
 
 const PATIENCE: Duration = Duration::from_secs(600);
 
@@ -89,6 +89,7 @@ proptest! {
             cursor: nonce(above + beyond),
             counts: AccountCounts::confirmed(nonce(mined), nonce(mined + ahead)),
             settled,
+            final_end: Nonce::MIN,
             open: &open,
             reserved: &reserved,
             patience: PATIENCE,
@@ -135,7 +136,9 @@ proptest! {
                 }
             }
         }
-        let expected: BTreeSet<_> = (mined..above)
+        // A strict submitter's cursor waits for all nonces below it.
+        let end = if strict { above + beyond } else { above };
+        let expected: BTreeSet<_> = (mined..end)
             .map(nonce)
             .filter(|n| !reserved.contains(n) && open.iter().all(|slot| slot.nonce != *n))
             .collect();
@@ -153,6 +156,7 @@ proptest! {
             cursor: nonce(cursor),
             counts: AccountCounts::confirmed(nonce(mined), nonce(mined)),
             settled: None,
+            final_end: Nonce::MIN,
             open: &open,
             reserved: &BTreeSet::new(),
             patience: PATIENCE,

@@ -261,6 +261,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_open_work", ASKED, format!("1, {someone}, {an_id}, {ASKED}")),
         query("tx_line_head", OPEN_ROWS, format!("1, {someone}")),
         query("tx_slots", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
+        query("tx_final_slots", OPEN_ROWS + ASKED, format!("1, {someone}, {ASKED}")),
         query("tx_get", 1, an_id.clone()),
         query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
         query("tx_by_hash", ASKED, hashes),

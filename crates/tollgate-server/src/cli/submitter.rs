@@ -304,12 +304,15 @@ fn fields(one: &Submitter) -> Fields {
     fields
 }
 
-/// The nonces that are shown, and how many more there are.
+/// The nonces of holes, and how many more there are; "none" if the chain was asked and waits for nothing.
 fn holes(one: &Submitter) -> Option<String> {
-    let shown = one.holes.as_ref().filter(|holes| !holes.is_empty())?;
+    let shown = one.holes.as_ref()?;
     let nonces = shown.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    match one.hole_count.unwrap_or_default().saturating_sub(shown.len() as u64) {
-        0 => Some(nonces),
-        more => Some(format!("{nonces} and {more} more")),
-    }
+    let more = one.hole_count.unwrap_or_default().saturating_sub(shown.len() as u64);
+    Some(match (shown.len(), more) {
+        (0, 0) => "none".to_owned(),
+        (1, 0) => format!("nonce {nonces}"),
+        (_, 0) => format!("nonces {nonces}"),
+        (_, more) => format!("nonces {nonces} and {more} more"),
+    })
 }

@@ -11,8 +11,8 @@ use tollgate_api::{
 use tollgate_engine::Engine;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::port::{Page, ReservationState, SubmitterOverview};
-use tollgate_model::reconcile::Hole;
+use tollgate_model::port::{Page, ReservationState, SubmitterOverview, SubmitterRecord};
+use tollgate_model::reconcile::{Hole, KnownSlots};
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
@@ -178,7 +178,7 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
     };
     let counts = counts.ok();
     let holes = match counts {
-        Some(counts) => known_holes(api, found.record.submitter, counts).await?,
+        Some(counts) => known_holes(api, &found.record, counts).await?,
         None => None,
     };
     let nonce = counts.and_then(|counts| counts.confirmed_mined()).map(Nonce::get);
@@ -189,19 +189,31 @@ async fn chain_side(api: &Api, found: &SubmitterOverview) -> Result<ChainSide, P
 /// slots to read here.
 async fn known_holes(
     api: &Api,
-    of: Submitter,
+    record: &SubmitterRecord,
     counts: AccountCounts,
 ) -> Result<Option<Holes>, Problem> {
+    let of = record.submitter;
     let Some(open) = open_slots(api, of, counts.mined).await? else { return Ok(None) };
     let reserved = with_callers(api, of, counts.mined).await?;
-    let holes = Holes::new(&reconcile::holes(counts, &open, &reserved)?);
+    let mut slots = KnownSlots {
+        mode: record.mode,
+        cursor: record.next_nonce,
+        final_end: Nonce::MIN,
+        open: &open,
+        reserved: &reserved,
+    };
+    let holes = Holes::new(&reconcile::holes(counts, &slots)?);
     if holes.count == 0 {
         return Ok(Some(holes));
     }
-    // A slot that was closed after the chain was asked is counted by now, and is no hole.
+    // A slot that was closed after the chain was asked is final or counted by now, and is no hole.
+    let last = api.store.final_slots(of, Page::new(1)?).await?;
+    if let Some(last) = last.first() {
+        slots.final_end = last.nonce.forward(1)?;
+    }
     let asked = tokio::time::timeout(CHAIN_PATIENCE, api.engine.chain_counts(of.address)).await;
     let Ok(Ok(counts)) = asked else { return Ok(None) };
-    Ok(Some(Holes::new(&reconcile::holes(counts, &open, &reserved)?)))
+    Ok(Some(Holes::new(&reconcile::holes(counts, &slots)?)))
 }
 
 /// The nonces of all open transactions from one on.
@@ -266,14 +278,17 @@ fn predecessor(address: Address) -> [u8; 20] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tollgate_model::nonce::Mode;
 
     #[test]
     fn nonces_of_many_holes_are_counted_and_the_lowest_are_shown() {
         let nonce = |n| Nonce::new(n).unwrap();
         let found = |mined: u64, open: &[u64]| {
             let counts = AccountCounts::confirmed(nonce(mined), nonce(mined));
-            let open = open.iter().copied().map(nonce).collect();
-            Holes::new(&reconcile::holes(counts, &open, &BTreeSet::new()).unwrap())
+            let (open, reserved) = (open.iter().copied().map(nonce).collect(), BTreeSet::new());
+            let (mode, cursor, final_end) = (Mode::Pipelined, Nonce::MAX, Nonce::MIN);
+            let slots = KnownSlots { mode, cursor, final_end, open: &open, reserved: &reserved };
+            Holes::new(&reconcile::holes(counts, &slots).unwrap())
         };
         assert_eq!(found(5, &[3, 5, 6]).shown, [0; 0]);
         assert_eq!(found(3, &[3, 5, 6]).shown, [4]);

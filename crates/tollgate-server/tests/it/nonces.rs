@@ -161,7 +161,7 @@ async fn returned_nonce_below_an_open_transaction_is_a_hole_and_callers_nonces_a
     assert_eq!((&shown["nextNonce"], &shown["holes"]), (&json!(4), &json!([1])));
     assert_eq!(shown["holeCount"], 1);
     let compared = site.post(&format!("/api/v1/submitters/{SENDER}/reconcile"), "{}").await.json();
-    assert_eq!(compared["steps"], json!(["hole 1 to 1"]), "{compared}");
+    assert_eq!(compared["steps"], json!(["hole at nonce 1"]), "{compared}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,7 +194,7 @@ async fn chain_that_lacks_a_final_transaction_shows_the_same_hole_as_reconcile()
     let shown = site.get(&of).await.json();
     assert_eq!((&shown["chainNonce"], &shown["holes"]), (&json!(0), &json!([0])), "{shown}");
     let compared = site.post(&format!("{of}/reconcile"), "{}").await.json();
-    assert_eq!(compared["steps"], json!(["hole 0 to 0"]), "{compared}");
+    assert_eq!(compared["steps"], json!(["hole at nonce 0"]), "{compared}");
     let fill = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
     let filled = site.post(&format!("{of}/fill"), fill.to_string()).await.json();
     assert_eq!((&filled["handedBack"], &filled["taken"]), (&json!(0), &json!(1)), "{filled}");

@@ -272,6 +272,12 @@ through_client! {
         !self.world.has(Bug::ReceiptsUnsupported) && self.world.plan.endpoints > 1
     }
 
+    fn prove_count(&self, of: Address, lookback: u64) {
+        if let Some(client) = self.client.get() {
+            client.prove_count(of, lookback);
+        }
+    }
+
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         let head = self.client_unless(&[Bug::OneVoiceHeads]).await.head_after(known).await;
         let number = head.as_ref().ok().map(|head| head.number);

@@ -119,6 +119,10 @@ impl Chain for PlantedChain {
         self.inner.chain_id()
     }
 
+    fn prove_count(&self, of: Address, lookback: u64) {
+        self.inner.prove_count(of, lookback);
+    }
+
     async fn head_after(&self, known: Option<BlockRef>) -> Result<BlockRef, ChainUnavailable> {
         if !self.has(Bug::ForksIgnored) {
             return self.inner.head_after(known).await;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
-    AttemptKind, Confirmations, Evidence, Lease, ListFilter, NewTx, Schedule, Section, StateFilter,
-    SubmitterOverview, SubmitterWait, TxRecord, WaitKind,
+    AttemptKind, Confirmations, Evidence, FinalSlot, Lease, ListFilter, NewTx, Schedule, Section,
+    StateFilter, SubmitterOverview, SubmitterWait, TxRecord, WaitKind,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::transition::FinalOutcome;
@@ -323,6 +323,28 @@ pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
     assert_eq!(slots(2, 2).await, [2, 4]);
     assert_eq!(slots(4, 2).await, [4, 6]);
     assert_eq!(slots(7, 2).await, [0_u64; 0]);
+}
+
+pub async fn final_slots_are_read_from_the_highest_down(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let txs: Vec<_> = (0..5).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 5).creates(txs.clone())).await;
+    a.write_whole(section(other).cursor(0, 1).create(intent().at(0))).await;
+    for place in [0, 1, 3] {
+        a.confirm(lease, txs[place].tx_id).await;
+    }
+    let slots = async |limit: u32| {
+        let found = a.final_slots(submitter(1), page(limit)).await.unwrap();
+        assert!(found.iter().all(|slot| slot.block_number.is_some()), "{found:?}");
+        let known = |slot: &FinalSlot| slot.tx_id == txs[slot.nonce.get() as usize].tx_id;
+        assert!(found.iter().all(known), "{found:?}");
+        found.into_iter().map(|slot| slot.nonce.get()).collect::<Vec<_>>()
+    };
+    assert_eq!(slots(1_000).await, [3, 1, 0]);
+    assert_eq!(slots(1).await, [3]);
+    let none = a.final_slots(submitter(2), page(1)).await.unwrap();
+    assert_eq!(none, [], "another submitter's");
 }
 
 /// The time in an id is that of the request, by its node's clock; the time that counts is the commit's.

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard};
 
 use tokio::sync::{Notify, watch};
-use tollgate_model::port::chain::{Call, ChainUnavailable};
+use tollgate_model::port::chain::{AccountCounts, Call, ChainUnavailable};
 use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
 use super::FakeChain;
@@ -47,6 +47,7 @@ pub(super) struct Set {
     failed: usize,
     pub(super) heads_asked: usize,
     pub(super) counts_asked: usize,
+    pub(super) proofs_wanted: usize,
     pub(super) balance_reads: usize,
     searches_hang: bool,
     hanging_block: Option<u64>,
@@ -54,6 +55,8 @@ pub(super) struct Set {
     failing_fees: FailingShare,
     /// The number of queries for each block by its number.
     blocks_asked: HashMap<u64, usize>,
+    /// Counts that endpoints report, whatever is true.
+    scripted_counts: HashMap<Address, AccountCounts>,
     /// Pending counts that only one endpoint reports.
     claimed_counts: HashMap<Address, u64>,
     /// The number of answers left in which each block has another hash.
@@ -118,6 +121,10 @@ impl Faults {
         let mut set = self.set();
         let fails = set.failing_blocks.next_fails();
         set.fail_if(fails, Query::Blocks)
+    }
+
+    pub(super) fn scripted(&self, of: Address) -> Option<AccountCounts> {
+        self.set().scripted_counts.get(&of).copied()
     }
 
     pub(super) fn claimed(&self, of: Address) -> Option<u64> {
@@ -187,6 +194,20 @@ impl FakeChain {
     /// Queries are answered with an error, or truly again.
     pub fn fail(&self, query: Query, fails: bool) {
         set_member(&mut self.faults.set().failing, query, fails);
+    }
+
+    /// The endpoints report these counts of an account; the truth again if there are none.
+    pub fn script_counts(&self, of: Address, counts: Option<AccountCounts>) {
+        let mut set = self.faults.set();
+        match counts {
+            Some(counts) => set.scripted_counts.insert(of, counts),
+            None => set.scripted_counts.remove(&of),
+        };
+    }
+
+    /// The number of times that a proof of a count was asked for.
+    pub fn proofs_wanted(&self) -> usize {
+        self.faults.set().proofs_wanted
     }
 
     /// One endpoint, which no other confirms, reports this pending count of an account; the truth

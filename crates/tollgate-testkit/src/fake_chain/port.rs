@@ -139,6 +139,9 @@ impl Chain for FakeChain {
         self.faults.set().counts_asked += 1;
         self.faults.pass(of).await;
         self.faults.check(Query::Counts(of))?;
+        if let Some(scripted) = self.faults.scripted(of) {
+            return Ok(scripted);
+        }
         let state = self.lock();
         let lag = state.script.counts_lag;
         let mined = chain_answers::mined_count(&state.view(lag), of);
@@ -147,6 +150,10 @@ impl Chain for FakeChain {
         let truth = AccountCounts::confirmed(nonce(mined), nonce(pending));
         let claimed = self.faults.claimed(of).map(nonce);
         Ok(claimed.map_or(truth, |pending| AccountCounts { pending, ..truth }))
+    }
+
+    fn prove_count(&self, _of: Address, _lookback: u64) {
+        self.faults.set().proofs_wanted += 1;
     }
 
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable> {

@@ -2,11 +2,11 @@
 
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{CursorMove, ModeChange};
-use tollgate_model::reconcile::{ReconcileView, resume as resume_rule};
+use tollgate_model::reconcile::{CannotResume, ReconcileView, resume as resume_rule};
 use tollgate_model::{Text, mode};
 use tracing::info;
 
-use super::ActionFailure;
+use super::{ActionFailure, lost_slots};
 use crate::act::{ActError, ModeChanged, PauseOutcome};
 use crate::worker::upkeep::{align_holds, with_reconcile_view};
 use crate::worker::{Session, Stop};
@@ -25,16 +25,23 @@ pub(super) async fn pause(
     Ok(PauseOutcome { was, is })
 }
 
-/// Lets the submitter take work again. Out of PROTECT it is re-aligned with the chain.
+/// Lets the submitter take work again. Out of PROTECT it is re-aligned with the chain. Final transactions that
+/// left the chain are sent again first.
 pub(super) async fn resume(
     session: &mut Session,
     reason: &Text<500>,
 ) -> Result<PauseOutcome, ActionFailure> {
     let (was, is) = (session.state.status(), SubmitterStatus::Active);
+    let resent = lost_slots::send_again(session, reason).await?;
     let strict = session.state.mode() == Mode::Strict;
     let step = if was == SubmitterStatus::Protect || strict {
         let counts = session.chain_counts().await?;
-        with_reconcile_view(session, counts, None, resume_rule).map_err(ActError::from)?
+        let step = with_reconcile_view(session, counts, None, resume_rule);
+        step.map_err(|why| match why {
+            CannotResume::ChainBehind(gap) if resent > 0 => CannotResume::SentAgain { gap, resent },
+            why => why,
+        })
+        .map_err(ActError::from)?
     } else {
         None
     };

@@ -12,7 +12,7 @@ use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, Stu
 use tollgate_model::port::{AlertKind, Attempt, TxRecord, TxUpdate};
 use tollgate_model::stuck::{LineView, Trigger, trigger};
 use tollgate_model::{Nonce, Timestamp, TxId};
-use tracing::{info, warn};
+use tracing::{Instrument, info, warn};
 
 use super::{ActionFailure, ActionOrigin, Commands, carry_out_action};
 use crate::context::Context;
@@ -99,7 +99,7 @@ impl StuckQuestions {
         self.open = Some(question);
         let (context, mailbox) = (session.context.clone(), session.mailbox.clone());
         let token = session.lease.token;
-        tokio::spawn(async move {
+        let ask = async move {
             let asked = async {
                 let (tx, attempts) = read(&context, tx_id).await?;
                 let about = StuckContext {
@@ -117,7 +117,8 @@ impl StuckQuestions {
             let decision = asked.await.unwrap_or_else(|error| failed(&error));
             let decided = PolicyAnswer { question, decision };
             mailbox.post([WorkerEvent::Decided(Box::new(decided))]);
-        });
+        };
+        tokio::spawn(ask.in_current_span());
     }
 
     /// Closes the open question; false if this is another one.
@@ -211,7 +212,7 @@ async fn read(context: &Context, tx_id: TxId) -> Result<(TxRecord, Vec<Attempt>)
 
 /// A policy that dies, or takes too long, has decided nothing.
 async fn decide(policy: Arc<dyn StuckPolicy>, told: StuckContext) -> StuckDecision {
-    let asked = tokio::spawn(async move { policy.decide(&told).await });
+    let asked = tokio::spawn(async move { policy.decide(&told).await }.in_current_span());
     let abort = asked.abort_handle();
     match tokio::time::timeout(PATIENCE, asked).await {
         Ok(Ok(decision)) => decision,

@@ -1,11 +1,11 @@
 //! Sends of one transaction: its attempts, when they are sent, and what nodes answered. Only `in_flight.rs` and
 //! this file write any of it.
 
-use tollgate_model::Timestamp;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::Offer;
 use tollgate_model::port::{Attempt, NewAttempt, OpenTx};
 use tollgate_model::resubmit::{Patience, ResubmitRules};
+use tollgate_model::{StuckReason, Text, Timestamp, TxState};
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
 const ANSWERS_MAX: usize = 64;
@@ -160,6 +160,8 @@ impl Sending {
 #[derive(Clone, Debug, Default)]
 pub(in crate::worker) struct Answers {
     pub(super) last: Option<AnswerClass>,
+    /// The nodes' text of the last answer that may lead to a rejection.
+    pub(super) rejection: Option<Text<500>>,
     /// All answers to all sends, first to last; `None` if not all of them are known.
     pub(super) all: Option<Vec<AnswerClass>>,
     /// Sends that were begun.
@@ -178,14 +180,30 @@ impl Answers {
         Self { all: Some(Vec::new()), ..Self::default() }
     }
 
+    /// An earlier owner received them. The stored error of a rejected transaction is the nodes' text.
+    pub(super) fn taken_over(state: TxState, last_error: Option<Text<2000>>) -> Self {
+        let is_rejected = state == TxState::Stuck(StuckReason::Rejected);
+        let rejection = last_error.filter(|_| is_rejected);
+        let rejection = rejection.map(|said| Text::lossy(said.as_str()));
+        Self { rejection, ..Self::default() }
+    }
+
     /// Takes notice of an answer; `doubted` if an earlier send of the same bytes had no clear one.
-    pub(super) fn note(&mut self, class: AnswerClass, doubted: bool) {
+    pub(super) fn note(&mut self, class: AnswerClass, said: &str, doubted: bool) {
+        if class.may_lead_to_rejection() {
+            self.rejection = Some(Text::lossy(said));
+        }
         (self.last, self.has_newest, self.no_receipts) = (Some(class), true, false);
         self.count += 1;
         match &mut self.all {
             Some(answers) if !doubted && answers.len() < ANSWERS_MAX => answers.push(class),
             Some(_) | None => self.all = None,
         }
+    }
+
+    /// The nodes' text of the last answer that may lead to a rejection.
+    pub(in crate::worker) fn rejection(&self) -> Option<&str> {
+        self.rejection.as_ref().map(Text::as_str)
     }
 
     pub(in crate::worker) const fn last(&self) -> Option<AnswerClass> {

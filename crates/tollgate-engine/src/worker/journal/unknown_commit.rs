@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use tokio::time::timeout;
-use tollgate_model::TxId;
 use tollgate_model::port::{Acquisition, Lease, StoreError, TxRecord};
+use tollgate_model::{FencingToken, TxId};
 
 use crate::context::Context;
 use crate::create::Created;
@@ -34,12 +34,23 @@ impl UnknownCommit {
                 Err(StoreError::Fenced(of)) => {
                     match store.acquire(of, node, &options.lease).await? {
                         Acquisition::Granted { lease, .. } if lease == self.lease => {}
-                        Acquisition::Granted { .. } | Acquisition::Held(_) => return Ok(()),
+                        Acquisition::Granted { lease, .. } => return self.passed_by(lease.token),
+                        Acquisition::Held(owner) => return self.passed_by(owner.token),
                     }
                 }
                 settled => return settled.map(|_| ()),
             }
         }
+    }
+
+    /// Only a newer token makes the commit impossible. An owner under the same token is this node itself, whose
+    /// lease has run out and whose commit may still be under way.
+    fn passed_by(&self, token: FencingToken) -> Result<(), StoreError> {
+        if token > self.lease.token {
+            return Ok(());
+        }
+        let why = format!("nobody has a newer lease than {} yet", self.lease.token.get());
+        Err(StoreError::Unavailable(why.into()))
     }
 
     /// The transactions among them that were created, once that is certain.
@@ -81,5 +92,24 @@ where
             Err(error) if error.is_retryable() => tokio::time::sleep(RESTART_PAUSE).await,
             answer => return answer,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate_model::{Address, ChainId, Submitter};
+
+    #[test]
+    fn commit_is_impossible_only_under_a_newer_token() {
+        let token = |n: u64| FencingToken::new(n).unwrap();
+        let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
+        let lease = Lease { submitter, token: token(5) };
+        let commit = UnknownCommit { lease, tx_ids: Vec::new() };
+        for held in [4, 5] {
+            let why = commit.passed_by(token(held)).unwrap_err();
+            assert!(why.is_retryable(), "I2: it may still be under way: {why}");
+        }
+        commit.passed_by(token(6)).unwrap();
     }
 }

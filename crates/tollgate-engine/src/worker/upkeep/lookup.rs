@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tollgate_model::port::chain::{Chain, ChainUnavailable, TxLocation};
 use tollgate_model::{Nonce, Timestamp, TxEvent, TxHash, TxId};
+use tracing::Instrument;
 
 use super::Upkeep;
 use crate::mailbox::{LookupFindings, WorkerEvent};
@@ -110,10 +111,11 @@ impl HashLookups {
         self.number += 1;
         let (number, mailbox) = (self.number, session.mailbox.clone());
         let chain = session.context.chain.clone();
-        self.task = Some(tokio::spawn(async move {
+        let look = async move {
             let found = look_up(&chain, wanted).await;
             mailbox.post([WorkerEvent::LookedUp { number, found }]);
-        }));
+        };
+        self.task = Some(tokio::spawn(look.in_current_span()));
     }
 }
 

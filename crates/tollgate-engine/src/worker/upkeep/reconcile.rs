@@ -9,13 +9,12 @@ use std::time::Duration;
 use tollgate_model::finality::{is_settled, settled_up_to};
 use tollgate_model::nonce::{Mode, SubmitterStatus, Unexplained, unexplained};
 use tollgate_model::port::chain::{AccountCounts, Occupant, PastCount};
-use tollgate_model::port::{
-    AlertKind, ListFilter, Page, StateFilter, StatusChange, TxUpdate, WaitKind,
-};
+use tollgate_model::port::{AlertKind, FinalSlot, Page, StatusChange, TxUpdate, WaitKind};
 use tollgate_model::reconcile::{
-    BlockStanding, Foreign, OpenSlot, ReconcileStep, ReconcileView, SettledCount, reconcile,
+    BlockStanding, Foreign, OpenSlot, ReconcileStep, ReconcileView, SettledCount,
+    has_disputed_holes, reconcile,
 };
-use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent, TxState};
+use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent};
 use tracing::{error, info, warn};
 
 use super::{Upkeep, align_holds, holes};
@@ -31,8 +30,6 @@ use crate::worker::session::{Session, moved};
 
 /// The pause before a foreign transaction in one of our slots is looked at again.
 pub(in crate::worker) const FOREIGN_LOOK: Duration = Duration::from_secs(1);
-/// Final transactions among which the last slot is looked for.
-const FINALS_MAX: u32 = 100;
 
 impl Upkeep {
     pub(super) async fn reconcile_if_due(
@@ -67,6 +64,10 @@ impl Upkeep {
         let counts = session.chain_counts().await?;
         let settled = settled_count(session, counts).await?;
         let steps = with_reconcile_view(session, counts, settled, reconcile).map_err(Stop::from)?;
+        if with_reconcile_view(session, counts, settled, has_disputed_holes).map_err(Stop::from)? {
+            session.prove_count();
+            session.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
+        }
         write_steps(session, &steps).await?;
         self.take_steps(session, &steps, now);
         holes::note_holes(session, intake, &steps).await?;
@@ -117,6 +118,7 @@ pub(in crate::worker) fn with_reconcile_view<T>(
         cursor: state.cursor(),
         counts,
         settled,
+        final_end: state.final_end(),
         open: &open,
         reserved: &state.pool().with_callers(),
         patience: session.context.options.resubmit.grey_zone_timeout,
@@ -165,15 +167,9 @@ async fn settled_count(
 /// The block of the last of our final slots, which is the one below `end`; `None` if it is not known, as for a
 /// slot that an outsider used.
 async fn last_final_block(session: &Session, end: Nonce) -> Result<Option<u64>, Stop> {
-    let page = Page::new(FINALS_MAX)?;
-    let finals = TxState::ALL.into_iter().filter(|state| state.is_final()).collect();
-    let states = StateFilter::Of(finals);
-    let submitter = Some(session.submitter);
-    let filter = ListFilter { submitter, states, ..ListFilter::default() };
-    let list = session.context.store.list(&filter, None, page).await?;
-    let is_last = |nonce: Option<Nonce>| nonce.is_some_and(|at| at.get() + 1 == end.get());
-    let last = list.into_iter().find(|tx| is_last(tx.nonce)).and_then(|tx| tx.mined);
-    Ok(last.map(|mined| mined.block_number))
+    let last = session.context.store.final_slots(session.submitter, Page::new(1)?).await?;
+    let is_last = |slot: &FinalSlot| slot.nonce.get() + 1 == end.get();
+    Ok(last.into_iter().find(is_last).and_then(|slot| slot.block_number))
 }
 
 /// PROTECT, the cursor's move and the ends of transactions go into one section: what belongs together is
@@ -205,7 +201,8 @@ async fn write_steps(session: &mut Session, steps: &[ReconcileStep]) -> Result<(
 fn protect(session: &mut Session, why: &Foreign) -> StatusChange {
     let why = why.to_string();
     error!(submitter = %session.submitter, why, "PROTECT: takes no new work");
-    session.alert(AlertKind::Protect, AlertSubject::default(), &why);
+    // Each time it goes to PROTECT is an event of its own, also soon after the last one.
+    session.alert_anew(AlertKind::Protect, AlertSubject::default(), &why);
     session.status_change(SubmitterStatus::Protect, &why)
 }
 

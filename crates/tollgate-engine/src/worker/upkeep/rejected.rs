@@ -75,7 +75,8 @@ fn effects(
         RejectedDecision::FindReceipts => effects.lookups.push(tx.nonce),
         RejectedDecision::Hold(why) => {
             let subject = AlertSubject::slot(tx.tx_id, tx.nonce);
-            effects.alerts.push((AlertKind::Rejected, subject, format!("nonce kept: {why}")));
+            let detail = with_answer(format!("nonce kept: {why}"), tx);
+            effects.alerts.push((AlertKind::Rejected, subject, detail));
         }
         RejectedDecision::Recycle => {
             let (submitter, tx_id, nonce) = (session.submitter, tx.tx_id, tx.nonce);
@@ -97,10 +98,18 @@ async fn place_holder(session: &mut Session, tx_id: TxId) -> Result<(), Stop> {
         Ok(_) => Ok(()),
         Err(ActionFailure::Stop(stop)) => Err(stop),
         Err(ActionFailure::Refused(why)) => {
-            let (subject, detail) =
-                (AlertSubject::slot(tx_id, nonce), format!("no placeholder: {why}"));
-            session.alert(AlertKind::Rejected, subject, &detail);
+            let Some(tx) = session.state.tx(tx_id) else { return Ok(()) };
+            let detail = with_answer(format!("no placeholder: {why}"), tx);
+            session.alert(AlertKind::Rejected, AlertSubject::slot(tx_id, nonce), &detail);
             Ok(())
         }
+    }
+}
+
+/// A detail with the nodes' own text, by which people find the cause.
+fn with_answer(detail: String, tx: &InFlightTx) -> String {
+    match tx.answers.rejection() {
+        Some(said) => format!("{detail}; the nodes said: {said}"),
+        None => detail,
     }
 }

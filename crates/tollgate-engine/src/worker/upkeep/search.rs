@@ -15,7 +15,7 @@ use tollgate_model::port::TxUpdate;
 use tollgate_model::port::chain::{Occupant, SlotSearch};
 use tollgate_model::reconcile::{ReceiptLookup, Search, judge_search};
 use tollgate_model::{B256, Nonce, StuckReason, Submitter, Timestamp, TxHash, TxState};
-use tracing::warn;
+use tracing::{Instrument, warn};
 
 use super::Upkeep;
 use crate::context::Context;
@@ -189,10 +189,11 @@ impl SlotSearches {
         let slots = due.into_iter().map(|(_, nonce, attempts)| (nonce, attempts)).collect();
         let (context, submitter) = (session.context.clone(), session.submitter);
         let mailbox = session.mailbox.clone();
-        self.task = Some(tokio::spawn(async move {
+        let look = async move {
             let found = search(&context, submitter, slots).await;
             mailbox.post([WorkerEvent::Searched(found)]);
-        }));
+        };
+        self.task = Some(tokio::spawn(look.in_current_span()));
     }
 }
 

@@ -12,6 +12,7 @@ everywhere! {
     an_endpoint_whose_counts_are_too_high_opens_no_gap,
     an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice,
     endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account,
+    endpoint_that_counts_too_much_opens_no_hole_for_a_new_account,
 }
 
 /// Nobody listens here: the port is reserved.
@@ -67,6 +68,25 @@ async fn endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account(pi
         pipeline.verify_beside(account, &sent, &outsiders).await;
         engine.stop().await;
     }
+}
+
+/// One of two endpoints counts three transactions that no block has, for an account that nobody has used, and
+/// for one that was used before.
+async fn endpoint_that_counts_too_much_opens_no_hole_for_a_new_account(pipeline: Pipeline) {
+    pipeline.chain.mine(3).await;
+    let odd = pipeline.chain.breakable().await;
+    odd.change(|faults| *faults = wrong_counts(3));
+    let urls = [odd.url(), pipeline.chain.url()];
+    let foreign = signed_by_outsider(account(1), Nonce::MIN, 900, MODEST).await;
+    pipeline.chain.send(&foreign.raw).await;
+    pipeline.chain.mine(3).await;
+    let engine = pipeline.node_over("a", options(), &urls).await;
+    for (account, outsiders) in [(account(0), vec![]), (account(1), vec![foreign.tx_hash])] {
+        let sent = pipeline.send(&engine, account, 0..4).await;
+        pipeline.mine_until_final(&sent).await;
+        pipeline.verify_beside(account, &sent, &outsiders).await;
+    }
+    engine.stop().await;
 }
 
 fn wrong_counts(nonce_offset: i64) -> RpcFaults {

@@ -140,12 +140,15 @@ fn words(step: &ReconcileStep) -> String {
 }
 
 fn view(mode: Mode, cursor: u64, counts: AccountCounts, open: &[OpenSlot]) -> ReconcileView<'_> {
+    // Without open slots everything below the cursor is final.
+    let final_end = if open.is_empty() { cursor } else { 0 };
     ReconcileView {
         mode,
         status: SubmitterStatus::Active,
         cursor: nonce(cursor),
         counts,
         settled: None,
+        final_end: nonce(final_end),
         open,
         reserved: &NONE,
         patience: PATIENCE,

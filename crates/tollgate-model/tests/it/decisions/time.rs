@@ -32,7 +32,12 @@ fn rules() -> ResubmitRules {
     ResubmitRules { jitter_percent: 0, timeout: Some(24 * HOUR), ..ResubmitRules::default() }
 }
 
+/// A node has answered to what is STUCK, and nothing yet to what is not.
 fn view(state: TxState) -> ResubmitView {
+    let last_answer = match state {
+        TxState::Stuck(_) => Some(AnswerClass::AlreadyKnown),
+        _ => None,
+    };
     ResubmitView {
         tx_id: TxId::from_uuid(Uuid::nil()),
         state,
@@ -40,7 +45,7 @@ fn view(state: TxState) -> ResubmitView {
         since: Timestamp::EPOCH,
         resends: 0,
         sent_at: Timestamp::EPOCH,
-        last_answer: None,
+        last_answer,
         hindered_by: None,
         hold_may_be_over: false,
         hindrance_is_over: false,

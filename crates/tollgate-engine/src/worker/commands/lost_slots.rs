@@ -1,0 +1,58 @@
+//! Sends final transactions again that the chain has lost to a reorg deeper than finality, for an operator.
+//!
+//! The bytes are the stored ones of the same slots (I3), so nothing is signed, and no state changes (I9): once the
+//! chain has them again, it counts what was final.
+
+use tollgate_model::Text;
+use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::port::{FinalSlot, Page};
+use tracing::warn;
+
+use super::ActionFailure;
+use crate::act::ActError;
+use crate::worker::{Session, Stop};
+
+/// Transactions that one call sends again (I13); the next call goes on behind those that a pool has.
+const LOST_MAX: usize = 100;
+
+/// Sends the lowest final transactions again that no endpoint counts; returns how many. Audited before (I11).
+pub(super) async fn send_again(
+    session: &mut Session,
+    reason: &Text<500>,
+) -> Result<u64, ActionFailure> {
+    let end = session.state.final_end();
+    let counts = session.context.chain.counts(session.submitter.address).await;
+    // Whether the submitter may be resumed does not depend on this: a chain that can't be asked is judged there.
+    let Ok(counts) = counts else { return Ok(0) };
+    // A lower count alone is mostly lag: PROTECT was proven by a settled block, and a pipelined account's
+    // alert has lasted.
+    let is_protected = session.state.status() == SubmitterStatus::Protect;
+    if counts.highest >= end || !(is_protected || session.lacks_final_slots_for_long()) {
+        return Ok(0);
+    }
+    let store = session.context.store.clone();
+    let page = Page::new(Page::MAX).map_err(Stop::from)?;
+    let mut lost = store.final_slots(session.submitter, page).await.map_err(ActError::from)?;
+    lost.retain(|slot| slot.nonce >= counts.mined.max(counts.pending));
+    lost.reverse();
+    lost.truncate(LOST_MAX);
+    let mut raws = Vec::with_capacity(lost.len());
+    for FinalSlot { tx_id, .. } in &lost {
+        let mined = store.tx(*tx_id).await.map_err(ActError::from)?.and_then(|tx| tx.mined);
+        let attempts = store.attempts(*tx_id).await.map_err(ActError::from)?;
+        let is_mined = |hash| mined.as_ref().is_some_and(|mined| mined.tx_hash == hash);
+        let attempt = attempts.into_iter().find(|attempt| is_mined(attempt.tx_hash));
+        raws.extend(attempt.map(|attempt| attempt.raw));
+    }
+    let (submitter, resent) = (session.submitter, raws.len() as u64);
+    if raws.is_empty() {
+        return Ok(0);
+    }
+    let why = format!("{resent} final transactions that left the chain are sent again: {reason}");
+    warn!(%submitter, resent, %reason, "final transactions sent again by an operator");
+    let mut section = session.section();
+    section.status = Some(session.status_change(session.state.status(), &why));
+    session.record(section).await?;
+    session.context.chain.send_in_order(&raws).await;
+    Ok(resent)
+}
