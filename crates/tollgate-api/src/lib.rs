@@ -23,6 +23,7 @@ mod nonce;
 mod number;
 mod page;
 pub mod path;
+mod preference;
 mod problem;
 pub mod schema;
 mod submitter;
@@ -44,6 +45,7 @@ pub use invalid::{Invalid, quoted, shortened};
 pub use nonce::{Reservation, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
 pub use number::{NUMBER_FORMS, Number, parse_number};
 pub use page::{HistoryPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage};
+pub use preference::{WaitPreference, WaitUntil};
 pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};
 pub use submitter::{
     CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reconciled, RequiredReason,

@@ -1,5 +1,9 @@
 //! Limits of requests (I13).
 
+use std::time::Duration;
+
+/// The longest that a call may wait: `wait` of the feed, and `Prefer: wait` of a transaction.
+pub const WAIT_MAX: Duration = Duration::from_secs(60);
 /// The largest body that is read.
 pub const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Creates in one batch.

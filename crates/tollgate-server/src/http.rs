@@ -9,7 +9,6 @@ mod create_request;
 mod dispatch;
 mod docs_page;
 mod feed;
-mod feed_watch;
 mod forward;
 mod health;
 mod idempotency;
@@ -23,30 +22,34 @@ mod problem;
 mod query;
 mod read;
 mod served_chains;
+mod shared_poll;
 mod submitter_actions;
 mod submitters;
 mod tx_actions;
+mod wait;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
+use tollgate_api::limit::WAIT_MAX;
 use tollgate_engine::Engine;
+use tollgate_model::Seq;
 use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use browser::BrowserPolicy;
 pub use connections::{ConnectionLimits, serve};
-use feed_watch::FeedWatch;
 use peers::Peers;
 pub use served_chains::{Chains, EndpointReader};
+use shared_poll::SharedPoll;
 
 /// The longest that a request may take (I13).
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that a poll may take: its wait, and some time to answer (I13).
-const LONG_POLL_LIMIT: Duration = query::WAIT_MAX.saturating_add(Duration::from_secs(10));
+const LONG_POLL_LIMIT: Duration = WAIT_MAX.saturating_add(Duration::from_secs(10));
 
 /// The state of the handlers of one chain.
 #[derive(Clone)]
@@ -57,19 +60,19 @@ pub struct Api {
     pub store: Arc<dyn Store>,
     /// Connections to the other nodes.
     peers: Arc<Peers>,
-    /// Waits for completions on behalf of all long polls.
-    feed_watch: Arc<FeedWatch>,
+    /// The end of the chain's feed, for all long polls.
+    feed_end: Arc<SharedPoll<Seq>>,
 }
 
 impl Api {
     /// The API of one chain.
     fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, peers: Arc::default(), feed_watch: Arc::default() }
+        Self { engine, store, peers: Arc::default(), feed_end: Arc::new(SharedPoll::new(Seq::MIN)) }
     }
 
     /// Answers all long polls with nothing, and lets none wait from now on: the node is shutting down.
     fn end_waits(&self) {
-        self.feed_watch.close();
+        self.feed_end.close();
     }
 }
 

@@ -18,9 +18,9 @@ use tollgate_model::port::{
     Acquisition, Attempt, ChainRegistration, Confirmations, FeedPage, FeedStore, FencedBatch,
     HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
     NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
-    ReservationStore, Reserve, ReturnedNonces, SectionOutcome, ServedSet, Settled, StoreError,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
-    TxStore,
+    ReservationStore, Reserve, ReturnedNonces, RowVersion, SectionOutcome, ServedSet, Settled,
+    StoreError, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait,
+    TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -166,6 +166,7 @@ over_network! {
         register_chain(chain: &ChainRegistration) -> ();
         register_submitters(setups: &[SubmitterSetup]) -> ();
         tx(tx_id: TxId) -> Option<TxRecord>;
+        row_versions(tx_ids: &[TxId]) -> Vec<Option<RowVersion>>;
         tx_by_request(submitter: Submitter, request_id: &RequestId) -> Option<TxRecord>;
         tx_ids_by_hash(hashes: &[TxHash]) -> Vec<(TxHash, TxId)>;
         list(filter: &ListFilter, after: Option<TxId>, page: Page) -> Vec<TxRecord>;

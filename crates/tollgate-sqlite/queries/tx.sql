@@ -2,6 +2,10 @@
 -- One transaction.
 select * from tx_record where tx_id = ?1
 
+-- name: tx_versions
+-- State and version of one transaction.
+select state, version from managed_tx where tx_id = ?1
+
 -- name: tx_by_request
 -- One transaction by its request id.
 select * from tx_record where chain_id = ?1 and submitter = ?2 and request_id = ?3

@@ -262,6 +262,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_line_head", OPEN_ROWS, format!("1, {someone}")),
         query("tx_slots", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("tx_get", 1, an_id.clone()),
+        query("tx_versions", ASKED, ids.clone()),
         query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
         query("tx_by_hash", ASKED, hashes),
         query("attempt_of", ASKED, ids),

@@ -30,6 +30,7 @@ use super::peers::Unanswered;
 use super::problem::Problem;
 use super::read::parse_id;
 use super::served_chains::{Chains, ServedChain};
+use super::wait;
 
 /// On a request: another node passed it on because it does not serve the chain. It is not passed on
 /// again.
@@ -48,7 +49,11 @@ pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Requ
         return problem.into_response();
     }
     DefaultBodyLimit::max(body_bytes_max).apply(&mut request);
-    match dispatch(&chains, request).await {
+    let answered = match wait::asked(&request) {
+        Some(wait) => wait::answer(&chains, wait, request).await,
+        None => dispatch(&chains, request).await,
+    };
+    match answered {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
@@ -66,7 +71,7 @@ fn check_declared_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), Pr
     }
 }
 
-async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Problem> {
+pub(crate) async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Problem> {
     if let Some(named) = named_chain(&mut request)? {
         return match find(chains, &named) {
             Some(chain) => run(chain, request).await,

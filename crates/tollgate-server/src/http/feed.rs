@@ -9,11 +9,11 @@ use tollgate_model::port::{FeedStore, Page};
 use tollgate_model::{ChainId, Seq};
 
 use super::Api;
-use super::feed_watch::FeedWatch;
 use super::openapi::may_fail;
 use super::params::FeedParams;
 use super::problem::Problem;
 use super::query::{QueryParams, decimal};
+use super::shared_poll::SharedPoll;
 
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
@@ -44,12 +44,12 @@ pub(crate) async fn completions(
     let wait = params.wait()?;
     params.end()?;
     let chain = api.engine.chain_id();
-    read(&*api.store, &api.feed_watch, chain, after, page, wait).await.map(axum::Json)
+    read(&*api.store, &api.feed_end, chain, after, page, wait).await.map(axum::Json)
 }
 
 async fn read(
     feed: &dyn FeedStore,
-    watch: &FeedWatch,
+    end: &SharedPoll<Seq>,
     chain: ChainId,
     after: Seq,
     page: Page,
@@ -69,10 +69,11 @@ async fn read(
         let answer = Feed::new(&found, seen, page);
         // What other chains added is passed over, and the wait goes on.
         seen = found.next(seen, page);
-        if !found.items.is_empty()
-            || wait.is_zero()
-            || !watch.has_grown(feed, chain, seen, until).await?
-        {
+        if !found.items.is_empty() || wait.is_zero() {
+            return Ok(answer);
+        }
+        let has_grown = end.reaches(until, || feed.feed_end(chain), |end| *end > seen).await?;
+        if !has_grown {
             return Ok(answer);
         }
     }
@@ -174,7 +175,10 @@ mod tests {
         }
     }
 
-    fn readers(feed: &Arc<Counted>, watch: &Arc<FeedWatch>) -> JoinSet<Result<Feed, Problem>> {
+    fn readers(
+        feed: &Arc<Counted>,
+        watch: &Arc<SharedPoll<Seq>>,
+    ) -> JoinSet<Result<Feed, Problem>> {
         let mut readers = JoinSet::new();
         for _ in 0..READERS {
             let (feed, watch) = (feed.clone(), watch.clone());
@@ -187,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_readers_cost_one_query_for_each_look() {
-        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(SharedPoll::new(Seq::MIN)));
         let readers = readers(&feed, &watch);
         feed.until_all_wait().await;
         assert_eq!(*feed.pages.borrow(), READERS, "one page for each, at first");
@@ -205,7 +209,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_looks_when_nobody_waits() {
-        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(SharedPoll::new(Seq::MIN)));
         let readers = readers(&feed, &watch);
         feed.until_all_wait().await;
         feed.add();
@@ -215,7 +219,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_readers_are_answered_empty_when_the_node_stops() {
-        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(SharedPoll::new(Seq::MIN)));
         let readers = readers(&feed, &watch);
         feed.until_all_wait().await;
         watch.close();
@@ -230,7 +234,7 @@ mod tests {
 
     #[tokio::test]
     async fn cursor_beyond_the_end_is_refused_and_one_at_the_end_waits() {
-        let (feed, watch) = (Counted::default(), FeedWatch::default());
+        let (feed, watch) = (Counted::default(), SharedPoll::new(Seq::MIN));
         let page = Page::new(10).unwrap();
         let at = |seq: u64| Seq::new(seq).unwrap();
         feed.add();
@@ -248,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn completion_of_another_chain_ends_no_wait_and_is_passed_over() {
-        let (feed, watch) = (Counted::default(), FeedWatch::default());
+        let (feed, watch) = (Counted::default(), SharedPoll::new(Seq::MIN));
         let page = Page::new(10).unwrap();
         feed.add_of(chain(OTHER));
         let wait = Duration::from_secs(60);

@@ -160,8 +160,8 @@ fn description() -> String {
          UTC. Errors are `application/problem+json` with a `code` to switch on; each code has a \
          page at `/docs/errors/{{code}}`. Unknown fields and parameters are refused.\n\n\
          Limits: a body has at most {BODY_BYTES_MAX} bytes, a batch {BATCH_ITEMS_MAX} items, metadata \
-         {METADATA_BYTES_MAX} bytes as text. A request is answered within {} s, a long poll within {} s; \
-         what takes longer is answered with 503 `timeout`.",
+         {METADATA_BYTES_MAX} bytes as text. A request is answered within {} s, a long poll within {} s, \
+         one with `Prefer: wait` that much later; what takes longer is answered with 503 `timeout`.",
         TIME_LIMIT.as_secs(),
         LONG_POLL_LIMIT.as_secs(),
     )

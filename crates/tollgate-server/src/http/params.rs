@@ -1,6 +1,7 @@
 //! The parameters of the routes in the OpenAPI document. `query.rs` reads them; a test sends each of
 //! these to its route.
 
+use tollgate_api::limit::WAIT_MAX;
 use tollgate_api::{ErrorCode, header, schema};
 use tollgate_model::port::Page;
 use tollgate_model::{Nonce, RequestId, Seq};
@@ -9,7 +10,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema};
 
-use super::query::{PAGE_DEFAULT, WAIT_MAX};
+use super::query::PAGE_DEFAULT;
 
 /// Declares a route's set of parameters.
 macro_rules! params {
@@ -25,11 +26,11 @@ macro_rules! params {
 }
 
 params! {
-    CreateParams: idempotency_key(), simulate(), chain_id();
+    CreateParams: idempotency_key(), prefer(), simulate(), chain_id();
     BatchParams: batch_key(), chain_id();
-    TxParams: tx_id(), view(), chain_id();
+    TxParams: tx_id(), prefer(), view(), chain_id();
     ActionParams: tx_id(), chain_id();
-    RequestParams: required(submitter()), request_id(), view(), chain_id();
+    RequestParams: required(submitter()), request_id(), prefer(), view(), chain_id();
     ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
         time("to", "Accepted before this time."), cursor("`next` of the page before."),
         limit(), chain_id();
@@ -114,6 +115,17 @@ fn batch_key() -> Parameter {
                  its request id, its place counted from 0. Up to 246 bytes without control \
                  characters, bare or quoted.";
     parameter(ParameterIn::Header, header::IDEMPOTENCY_KEY, about, schema::RequestId::schema())
+}
+
+fn prefer() -> Parameter {
+    let about = format!(
+        "`wait=30` (RFC 7240) holds the answer back until the transaction is final, for that many \
+         seconds and {} at most; with `until=submitted` or `until=mined` as a second preference, until it \
+         has come that far. `Preference-Applied` names the wait that was applied; without it, there was \
+         none.",
+        WAIT_MAX.as_secs()
+    );
+    parameter(ParameterIn::Header, "Prefer", about, Object::with_type(Type::String))
 }
 
 fn simulate() -> Parameter {

@@ -30,7 +30,8 @@ may_fail! {
 
 /// Read a transaction
 ///
-/// Callers see states and results. `view=operator` adds nonce, fencing token, attempts and schedule.
+/// Callers see states and results. `view=operator` adds nonce, fencing token, attempts and schedule. With
+/// `Prefer: wait=30` the answer comes when the transaction is final, or after that time.
 #[utoipa::path(
     get,
     path = "/api/v1/tx/{txId}",

@@ -18,6 +18,7 @@ use tollgate_model::{ChainId, Seq};
 use super::openapi::may_fail;
 use super::peers::Peers;
 use super::problem::Problem;
+use super::wait::TxWatch;
 use super::{Api, BrowserPolicy, chain_routes};
 
 /// The age of a heartbeat up to which a node counts as alive, with the default lease.
@@ -39,6 +40,7 @@ struct Shared {
     served: Vec<ServedChain>,
     store: Arc<dyn Store>,
     peers: Arc<Peers>,
+    tx_watch: TxWatch,
     browsers: BrowserPolicy,
     live_within: Duration,
     draining: AtomicBool,
@@ -81,6 +83,7 @@ impl Chains {
             served: served.collect(),
             store,
             peers: Arc::default(),
+            tx_watch: TxWatch::default(),
             browsers,
             live_within,
             draining: AtomicBool::new(false),
@@ -122,6 +125,7 @@ impl Chains {
     /// are stopped.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Release);
+        self.0.tx_watch.close();
         for started in self.started() {
             started.api.engine.drain();
             started.api.end_waits();
@@ -153,6 +157,10 @@ impl Chains {
 
     pub(crate) fn peers(&self) -> &Peers {
         &self.0.peers
+    }
+
+    pub(crate) fn tx_watch(&self) -> &TxWatch {
+        &self.0.tx_watch
     }
 
     pub(crate) fn browsers(&self) -> &BrowserPolicy {

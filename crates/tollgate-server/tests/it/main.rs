@@ -33,3 +33,4 @@ mod start;
 mod terms;
 mod trouble;
 mod views;
+mod waits;

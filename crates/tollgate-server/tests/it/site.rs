@@ -68,6 +68,11 @@ impl Door {
         let response = self.0.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
+        let declared = parts.headers.get("content-length").map(|length| length.to_str().unwrap());
+        assert!(
+            declared.is_none_or(|length| length == bytes.len().to_string()),
+            "{uri}: {parts:?}"
+        );
         let text = String::from_utf8_lossy(&bytes).into_owned();
         contract::check(&method, uri.path(), uri.query(), parts.status, &parts.headers, &text);
         Answer { status: parts.status, headers: parts.headers, text }
