@@ -15,9 +15,9 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    Acquisition, Attempt, ChainRegistration, Confirmations, FeedPage, FeedStore, FencedBatch,
-    HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
-    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
+    Acquisition, Attempt, ChainRegistration, Confirmations, FeedFilter, FeedPage, FeedStore,
+    FencedBatch, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
+    LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
     ReservationStore, Reserve, ReturnedNonces, RowVersion, SectionOutcome, ServedSet, Settled,
     StoreError, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait,
     TxRecord, TxStore,
@@ -238,8 +238,8 @@ over_network! {
 
 over_network! {
     impl FeedStore {
-        completions(chain_id: ChainId, after: Seq, page: Page) -> FeedPage;
-        feed_end(chain_id: ChainId) -> Seq;
+        completions(of: FeedFilter, after: Seq, page: Page) -> FeedPage;
+        feed_end(of: FeedFilter) -> Seq;
         outbox(page: Page) -> Vec<OutboxEvent>;
         forget_outbox(ids: &[i64]) -> ();
     }

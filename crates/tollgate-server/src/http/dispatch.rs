@@ -23,6 +23,7 @@ use tower::ServiceExt;
 
 use super::batch::{BatchItems, check_size};
 use super::body::{Fields, raw, read_object, read_whole};
+use super::chain_scope::AllChains;
 use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX, to_response};
 use super::idempotency::{BatchKey, with_request_id};
 use super::middleware::trace_id;
@@ -38,6 +39,8 @@ pub(crate) const ROUTED: HeaderName = HeaderName::from_static(tollgate_api::head
 
 /// The chains of a batch that are worked on at once (I13).
 const GROUPS_AT_ONCE: usize = 8;
+/// The paths that answer for all chains if a request names none.
+const OF_ALL_CHAINS: [&str; 3] = [path::TX, path::COMPLETIONS, path::COSTS];
 /// The time for which a chain that no live node serves counts as one that is served again soon.
 const SERVED_WITHIN: Duration = Duration::from_secs(3_600);
 
@@ -81,7 +84,9 @@ pub(crate) async fn dispatch(chains: &Chains, mut request: Request) -> Result<Re
     let path = request.uri().path();
     if let Some(id) = tx_in(path) {
         // Reading needs no engine, and what is wrong with an id, any chain's routes can say.
-        let tx_id = parse_id(id).ok().filter(|_| request.method() == Method::POST);
+        // An action needs the chain's engine, and so do log entries.
+        let needs_engine = request.method() == Method::POST || asks_for_logs(&request);
+        let tx_id = parse_id(id).ok().filter(|_| needs_engine);
         let record = match tx_id {
             Some(tx_id) => chains.store().tx(tx_id).await?,
             None => None,
@@ -100,10 +105,18 @@ pub(crate) async fn dispatch(chains: &Chains, mut request: Request) -> Result<Re
     if let Some(chain) = chains.only() {
         return run(chain, request).await;
     }
+    if request.method() == Method::GET && OF_ALL_CHAINS.contains(&path) {
+        request.extensions_mut().insert(AllChains);
+        return run_anywhere(chains, request).await;
+    }
     if needs_chain(path) {
         return Err(which(chains, "chainId"));
     }
     run_anywhere(chains, request).await
+}
+
+fn asks_for_logs(request: &Request) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "logs=true"))
 }
 
 /// A chain that a request names, and where it does so.
@@ -182,14 +195,14 @@ fn find<'a>(chains: &'a Chains, named: &Named) -> Option<&'a ServedChain> {
 fn tx_in(path: &str) -> Option<&str> {
     let rest = path.strip_prefix(path::TX)?.strip_prefix('/')?;
     let id = rest.split('/').next()?;
-    // The other paths at this place are no ids.
+    // The other paths at this place are no ids. A hash is looked up by any node, as an id is.
     let is_other = [path::BATCH, path::BY_REQUEST, path::COMPLETIONS].contains(&path);
     (!is_other).then_some(id)
 }
 
 /// Returns whether the routes under a path are about one chain.
 fn needs_chain(path: &str) -> bool {
-    path.starts_with(path::TX) || path.starts_with(path::SUBMITTERS)
+    [path::TX, path::SUBMITTERS, path::COSTS].iter().any(|routes| path.starts_with(routes))
 }
 
 fn which(chains: &Chains, field: &str) -> Problem {

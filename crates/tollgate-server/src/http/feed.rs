@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use axum::extract::State;
 use tokio::time::Instant;
-use tollgate_api::{ErrorCode, Feed};
-use tollgate_model::port::{FeedStore, Page};
-use tollgate_model::{ChainId, Seq};
+use tollgate_api::{ErrorCode, Feed, quoted};
+use tollgate_model::Seq;
+use tollgate_model::port::{FeedFilter, FeedStore, Page};
 
 use super::Api;
+use super::chain_scope::ChainScope;
 use super::openapi::may_fail;
 use super::params::FeedParams;
 use super::problem::Problem;
@@ -20,21 +21,48 @@ may_fail! {
         CursorAhead, StoreUnavailable;
 }
 
+/// The end of the feed of each filter, for all long polls.
+pub(crate) struct FeedEnds {
+    /// One chain, all chains; without stuck transactions, with them.
+    by_filter: [[SharedPoll<Seq>; 2]; 2],
+}
+
+impl Default for FeedEnds {
+    fn default() -> Self {
+        let end = || SharedPoll::new(Seq::MIN);
+        Self { by_filter: [[end(), end()], [end(), end()]] }
+    }
+}
+
+impl FeedEnds {
+    /// Ends all waits, now and from now on: the node is shutting down.
+    pub(crate) fn close(&self) {
+        self.by_filter.iter().flatten().for_each(SharedPoll::close);
+    }
+
+    fn of(&self, filter: FeedFilter) -> &SharedPoll<Seq> {
+        let scope = &self.by_filter[usize::from(filter.chain_id.is_none())];
+        &scope[usize::from(filter.with_stuck)]
+    }
+}
+
 /// Read the feed of outcomes
 ///
 /// Every transaction that becomes final appears once, in an order that never changes. A reader that
 /// remembers only `next` misses nothing. With `wait` the answer comes as soon as there is something,
-/// or empty after that time, and at once from a node that is being stopped.
+/// or empty after that time, and at once from a node that is being stopped. With `kind=all` there are
+/// also entries of transactions that became stuck (`stuck`) or ceased to be (`unstuck`).
 #[utoipa::path(
     get,
     path = "/api/v1/tx/completions",
     operation_id = "readCompletions",
     tag = "feed",
     params(FeedParams),
-    responses((status = 200, description = "Outcomes, in order.", body = Feed), FeedProblems)
+    responses((status = 200, description = "Entries, in order.", body = Feed), FeedProblems)
 )]
 pub(crate) async fn completions(
     State(api): State<Api>,
+    scope: ChainScope,
     mut params: QueryParams,
 ) -> Result<axum::Json<Feed>, Problem> {
     // I10: numbers follow the order of commits, so `next` is all that a reader needs.
@@ -42,15 +70,24 @@ pub(crate) async fn completions(
     let after = after.unwrap_or(Seq::MIN);
     let page = params.page()?;
     let wait = params.wait()?;
+    let with_stuck = match params.take("kind").as_deref() {
+        None | Some("final") => false,
+        Some("all") => true,
+        Some(other) => {
+            let what = format!("{} must be final or all", quoted(other));
+            return Err(Problem::of_field(ErrorCode::InvalidQuery, "kind", what));
+        }
+    };
     params.end()?;
-    let chain = api.engine.chain_id();
-    read(&*api.store, &api.feed_end, chain, after, page, wait).await.map(axum::Json)
+    let filter = FeedFilter { chain_id: scope.chain_id(), with_stuck };
+    let end = api.feed_ends.of(filter);
+    read(&*api.store, end, filter, after, page, wait).await.map(axum::Json)
 }
 
 async fn read(
     feed: &dyn FeedStore,
     end: &SharedPoll<Seq>,
-    chain: ChainId,
+    filter: FeedFilter,
     after: Seq,
     page: Page,
     wait: Duration,
@@ -58,7 +95,7 @@ async fn read(
     let until = Instant::now() + wait;
     let mut seen = after;
     loop {
-        let found = feed.completions(chain, seen, page).await?;
+        let found = feed.completions(filter, seen, page).await?;
         if seen > found.end {
             let detail = format!(
                 "{after} is beyond the end of the feed, {}; it is a cursor of another database",
@@ -67,12 +104,12 @@ async fn read(
             return Err(Problem::of_field(ErrorCode::CursorAhead, "after", detail));
         }
         let answer = Feed::new(&found, seen, page);
-        // What other chains added is passed over, and the wait goes on.
+        // What the filter leaves out is passed over, and the wait goes on.
         seen = found.next(seen, page);
         if !found.items.is_empty() || wait.is_zero() {
             return Ok(answer);
         }
-        let has_grown = end.reaches(until, || feed.feed_end(chain), |end| *end > seen).await?;
+        let has_grown = end.reaches(until, || feed.feed_end(filter), |end| *end > seen).await?;
         if !has_grown {
             return Ok(answer);
         }
@@ -86,7 +123,7 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::JoinSet;
     use tollgate_model::port::{Completion, FeedPage, OutboxEvent, StoreError};
-    use tollgate_model::{Address, Submitter, Timestamp, TxId, TxState};
+    use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId, TxState};
     use uuid::Uuid;
 
     use super::*;
@@ -98,6 +135,10 @@ mod tests {
 
     fn chain(id: u64) -> ChainId {
         ChainId::new(id).unwrap()
+    }
+
+    fn own() -> FeedFilter {
+        FeedFilter::finals(chain(OWN))
     }
 
     /// A feed that counts what it is asked.
@@ -124,6 +165,8 @@ mod tests {
                 state: TxState::Confirmed,
                 tx_hash: None,
                 at: Timestamp::EPOCH,
+                payload: None,
+                mined: None,
             });
         }
 
@@ -146,23 +189,24 @@ mod tests {
     impl FeedStore for Counted {
         async fn completions(
             &self,
-            chain: ChainId,
+            of: FeedFilter,
             after: Seq,
             _: Page,
         ) -> Result<FeedPage, StoreError> {
             self.pages.send_modify(|pages| *pages += 1);
             let entries = self.entries.lock().unwrap();
-            let wanted =
-                |entry: &&Completion| entry.seq > after && entry.submitter.chain_id == chain;
+            let wanted = |entry: &&Completion| {
+                entry.seq > after && of.chain_id == Some(entry.submitter.chain_id)
+            };
             let items = entries.iter().filter(wanted).cloned().collect();
             drop(entries);
             Ok(FeedPage { items, end: self.end() })
         }
 
-        async fn feed_end(&self, chain: ChainId) -> Result<Seq, StoreError> {
+        async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
             self.ends.send_modify(|ends| *ends += 1);
             let entries = self.entries.lock().unwrap();
-            let last = entries.iter().rfind(|entry| entry.submitter.chain_id == chain);
+            let last = entries.iter().rfind(|entry| of.chain_id == Some(entry.submitter.chain_id));
             Ok(last.map_or(Seq::MIN, |entry| entry.seq))
         }
 
@@ -183,8 +227,7 @@ mod tests {
         for _ in 0..READERS {
             let (feed, watch) = (feed.clone(), watch.clone());
             let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-            readers
-                .spawn(async move { read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await });
+            readers.spawn(async move { read(&*feed, &watch, own(), Seq::MIN, page, wait).await });
         }
         readers
     }
@@ -228,7 +271,7 @@ mod tests {
             assert_eq!(answer, serde_json::json!({ "items": [], "next": 0 }));
         }
         let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-        let late = read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await.unwrap();
+        let late = read(&*feed, &watch, own(), Seq::MIN, page, wait).await.unwrap();
         assert_eq!(serde_json::to_value(late).unwrap()["next"], 0);
     }
 
@@ -239,13 +282,13 @@ mod tests {
         let at = |seq: u64| Seq::new(seq).unwrap();
         feed.add();
         for wait in [Duration::ZERO, Duration::from_secs(60)] {
-            let ahead = read(&feed, &watch, chain(OWN), at(2), page, wait).await.err().unwrap();
+            let ahead = read(&feed, &watch, own(), at(2), page, wait).await.err().unwrap();
             assert_eq!(
                 (ahead.code, ahead.body.field.as_deref()),
                 (ErrorCode::CursorAhead, Some("after"))
             );
         }
-        let none = read(&feed, &watch, chain(OWN), at(1), page, Duration::from_millis(1)).await;
+        let none = read(&feed, &watch, own(), at(1), page, Duration::from_millis(1)).await;
         let none = none.unwrap();
         assert_eq!(serde_json::to_value(none).unwrap()["next"], 1);
     }
@@ -256,7 +299,7 @@ mod tests {
         let page = Page::new(10).unwrap();
         feed.add_of(chain(OTHER));
         let wait = Duration::from_secs(60);
-        let waiting = read(&feed, &watch, chain(OWN), Seq::MIN, page, wait);
+        let waiting = read(&feed, &watch, own(), Seq::MIN, page, wait);
         let grow = async {
             feed.until_ends(1).await;
             feed.add_of(chain(OTHER));

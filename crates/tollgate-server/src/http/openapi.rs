@@ -143,6 +143,7 @@ pub(crate) fn base() -> OpenApi {
             tag("transactions", "Create transactions and read them back."),
             tag("actions", "Step in where a transaction does not move, or is not wanted any more."),
             tag("feed", "Learn of outcomes, each exactly once, in order."),
+            tag("reports", "Sums over many transactions."),
             tag("submitters", "The accounts that send."),
             tag("chains", "The chains that a node serves."),
             tag("nonces", "For callers that sign and send by themselves."),

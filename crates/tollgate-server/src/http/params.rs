@@ -28,14 +28,17 @@ macro_rules! params {
 params! {
     CreateParams: idempotency_key(), prefer(), simulate(), chain_id();
     BatchParams: batch_key(), chain_id();
-    TxParams: tx_id(), prefer(), view(), chain_id();
+    TxParams: tx_id(), prefer(), view(), logs(), chain_id();
+    HashParams: hash(), prefer(), view(), logs(), chain_id();
     ActionParams: tx_id(), chain_id();
-    RequestParams: required(submitter()), request_id(), prefer(), view(), chain_id();
+    RequestParams: required(submitter()), request_id(), prefer(), view(), logs(), chain_id();
     ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
         time("to", "Accepted before this time."), cursor("`next` of the page before."),
-        limit(), chain_id();
+        limit(), view(), chain_id();
     HistoryParams: tx_id(), after("`next` of the page before: a version."), limit(), chain_id();
-    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait(), chain_id();
+    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait(), kind(), chain_id();
+    CostParams: required(time("from", "Final at this time or later.")),
+        time("to", "Final before this time; now by default."), group_by(), chain_id();
     SubmittersParams: cursor("`next` of the page before: an address."), limit(), chain_id();
     SubmitterParams: address(), chain_id();
     SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit(), chain_id();
@@ -140,9 +143,36 @@ fn view() -> Parameter {
     query("view", about, schema::names(["operator"]))
 }
 
+fn hash() -> Parameter {
+    let about = "The hash of any attempt of the transaction.";
+    parameter(ParameterIn::Path, "hash", about, schema::Hash::schema())
+}
+
+fn logs() -> Parameter {
+    let about = "`true` adds the log entries, read from the chain now.";
+    let flag = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(false.into()));
+    query("logs", about, flag)
+}
+
+fn kind() -> Parameter {
+    let about = "`final`: the outcomes alone. `all`: also `stuck` and `unstuck` entries.";
+    query("kind", about, schema::names(["final", "all"]).default(Some("final".into())))
+}
+
+fn group_by() -> Parameter {
+    let about = "Names that the sums are grouped by, separated by commas: `submitter`, `day` (UTC), and \
+                 up to four `metadata.KEY` with a name of the metadata's top level.";
+    let names = ArrayBuilder::new().items(Object::with_type(Type::String));
+    let mut names = query("groupBy", about, names);
+    names.style = Some(ParameterStyle::Form);
+    names.explode = Some(false);
+    names
+}
+
 fn chain_id() -> Parameter {
     let about = "The chain that the call is about. Needed where the node serves several and the path \
-                 names no transaction.";
+                 names no transaction; without it, lists, the feed and reports are about all chains of \
+                 the database.";
     query("chainId", about, whole(1, i64::MAX as u64))
 }
 

@@ -122,8 +122,10 @@ pub(crate) fn asked(request: &Request) -> Option<WaitPreference> {
 }
 
 fn is_of_one(path: &str) -> bool {
-    let rest = path.strip_prefix(path::TX).and_then(|rest| rest.strip_prefix('/'));
-    path != path::COMPLETIONS && rest.is_some_and(|id| !id.contains('/'))
+    let below = |of: &str| path.strip_prefix(of).and_then(|rest| rest.strip_prefix('/'));
+    let is_last = |id: &str| !id.contains('/');
+    path != path::COMPLETIONS
+        && [path::TX, path::BY_HASH].into_iter().any(|of| below(of).is_some_and(is_last))
 }
 
 /// Answers a request when its transaction is in the state that it waits for, or after the time.

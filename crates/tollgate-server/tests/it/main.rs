@@ -24,6 +24,7 @@ mod nonces;
 mod operate;
 mod program;
 mod readme;
+mod results;
 mod secrets;
 mod serving;
 mod signed;

@@ -13,7 +13,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{ListFilter, Page, TxStore};
 use tollgate_model::{Address, B256, ChainId, Nonce, Submitter};
-use tollgate_server::{Chains, router};
+use tollgate_server::{ApiOptions, Chains, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tollgate_testkit::{cluster, wait};
@@ -132,6 +132,15 @@ impl Site {
 
     /// A site that may not have seen a block yet.
     pub(crate) async fn on(chain: FakeChain, reservations: Option<ReservationLimits>) -> Self {
+        Self::with(chain, reservations, ApiOptions::default()).await
+    }
+
+    /// A site with options of its API.
+    pub(crate) async fn with(
+        chain: FakeChain,
+        reservations: Option<ReservationLimits>,
+        api: ApiOptions,
+    ) -> Self {
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
         let address = Address::repeat_byte(1);
@@ -142,7 +151,7 @@ impl Site {
         let finality = FinalityRule::Confirmations(2);
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
         let engine = Engine::start(ports, options);
-        let router = router(Chains::of_one(engine, Arc::new(store.clone())));
+        let router = router(Chains::of_one_with(engine, Arc::new(store.clone()), api));
         Self { store, chain, door: Door(router) }
     }
 
