@@ -32,11 +32,9 @@ async fn csv(site: &Site, path: &str) -> Vec<Vec<String>> {
     answer.text.lines().map(|line| line.split(',').map(str::to_owned).collect()).collect()
 }
 
-fn feed_of(site: &Site) -> impl Future<Output = Vec<Value>> {
-    async {
-        let feed = site.get("/api/v1/tx/completions").await.with(200);
-        feed["items"].as_array().unwrap().clone()
-    }
+async fn feed_of(site: &Site) -> Vec<Value> {
+    let feed = site.get("/api/v1/tx/completions").await.with(200);
+    feed["items"].as_array().unwrap().clone()
 }
 
 #[tokio::test(flavor = "multi_thread")]
