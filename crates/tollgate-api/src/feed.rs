@@ -4,29 +4,34 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tollgate_model::Seq;
-use tollgate_model::port::{Completion as Entry, FeedPage, Page};
+use tollgate_model::port::{Completion as Entry, FeedKind, FeedPage, Page};
+use tollgate_model::{Intent, Seq};
 use utoipa::ToSchema;
 
 use crate::history::write_state;
+use crate::result::TxResult;
 use crate::schema;
 use crate::time::format_time;
 
 /// A part of the feed, in order.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 pub struct Feed {
-    /// The outcomes.
+    /// The entries.
     pub items: Vec<Completion>,
-    /// The `after` of the next call. It also moves past outcomes of other chains in the database.
+    /// The `after` of the next call. It also moves past entries of other chains and kinds.
     pub next: u64,
 }
 
-/// One outcome.
+/// One entry: an outcome, or a transaction that became stuck or ceased to be.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Completion {
     /// Its place in the feed.
     pub seq: u64,
+    /// The reason for the entry.
+    #[schema(value_type = schema::FeedKind)]
+    #[serde(default = "final_kind")]
+    pub kind: Cow<'static, str>,
     /// The transaction.
     #[schema(value_type = schema::TxId)]
     pub tx_id: String,
@@ -38,7 +43,13 @@ pub struct Completion {
     /// The account that sent it.
     #[schema(value_type = schema::Address)]
     pub submitter: String,
-    /// The final state.
+    /// The account or contract that was called; null for the creation of a contract.
+    #[schema(value_type = Option<schema::Address>, required)]
+    pub to: Option<String>,
+    /// The value that was paid, in wei.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub value: Option<String>,
+    /// The state that was reached.
     #[schema(value_type = schema::State)]
     pub state: Cow<'static, str>,
     /// More about it; null for CONFIRMED.
@@ -47,9 +58,17 @@ pub struct Completion {
     /// The hash of what was mined, if anything was.
     #[schema(value_type = Option<schema::Hash>, required)]
     pub tx_hash: Option<String>,
-    /// When it ended.
+    /// The result of a final transaction that was mined, else null.
+    #[schema(required)]
+    pub result: Option<TxResult>,
+    /// When the state was reached.
     #[schema(value_type = schema::Time)]
     pub time: String,
+}
+
+/// Nodes of the version before tell final entries alone, without their kind.
+fn final_kind() -> Cow<'static, str> {
+    FeedKind::Final.name().into()
 }
 
 impl Feed {
@@ -69,8 +88,16 @@ impl Completion {
 
 impl From<&Entry> for Completion {
     fn from(entry: &Entry) -> Self {
+        let kind = FeedKind::of_state(entry.state);
+        let mined = entry.mined.as_ref().filter(|_| kind == FeedKind::Final);
+        let intent = entry.payload.as_ref().and_then(|bytes| Intent::from_payload(bytes).ok());
+        let (to, value) = intent.map_or((None, None), |it| (it.to, Some(it.value)));
         Self {
             seq: entry.seq.get(),
+            kind: kind.name().into(),
+            to: to.map(|to| to.to_checksum(None)),
+            value: value.map(|value| value.to_string()),
+            result: mined.map(TxResult::from),
             tx_id: entry.tx_id.to_string(),
             request_id: entry.request_id.as_ref().map(ToString::to_string),
             chain_id: entry.submitter.chain_id.get(),

@@ -11,6 +11,10 @@ pub const FORWARDED: &str = "tollgate-forwarded";
 pub const ROUTED: &str = "tollgate-routed";
 /// The trace id, on requests and on answers. The name is the one that proxies know.
 pub const TRACE_ID: &str = "x-request-id";
+/// On a request: the wait that the caller wishes for (RFC 7240).
+pub const PREFER: &str = "prefer";
+/// On an answer: the wait that was applied.
+pub const PREFERENCE_APPLIED: &str = "preference-applied";
 /// The request id of a create, in place of the one in the body; the key of a batch.
 pub const IDEMPOTENCY_KEY: &str = "Idempotency-Key";
 /// On a page of CSV: the cursor of the next page.

@@ -23,7 +23,10 @@ mod nonce;
 mod number;
 mod page;
 pub mod path;
+mod preference;
 mod problem;
+mod report;
+mod result;
 pub mod schema;
 mod submitter;
 mod time;
@@ -44,10 +47,13 @@ pub use invalid::{Invalid, quoted, shortened};
 pub use nonce::{Reservation, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
 pub use number::{NUMBER_FORMS, Number, parse_number};
 pub use page::{HistoryPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage};
+pub use preference::{WaitPreference, WaitUntil};
 pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};
+pub use report::{CostGroup, CostReport};
+pub use result::{ConfirmationBlock, ConfirmationList, Log, TxLogs, TxResult};
 pub use submitter::{
     CursorMoved, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reconciled, RequiredReason,
     StatusChanged, Submitter,
 };
 pub use time::{format_time, parse_time};
-pub use tx::{BlockedBy, OperatorTx, Tx, TxAnswer, TxResult};
+pub use tx::{BlockedBy, OperatorTx, Tx, TxAnswer};

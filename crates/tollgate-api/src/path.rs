@@ -6,6 +6,10 @@ pub const TX: &str = "/api/v1/tx";
 pub const BATCH: &str = "/api/v1/tx/batch";
 /// A transaction by its request id.
 pub const BY_REQUEST: &str = "/api/v1/tx/by-request";
+/// A transaction by the hash of one of its attempts.
+pub const BY_HASH: &str = "/api/v1/tx/by-hash";
+/// The fees of a period.
+pub const COSTS: &str = "/api/v1/reports/costs";
 /// The feed of completions.
 pub const COMPLETIONS: &str = "/api/v1/tx/completions";
 /// The submitters.

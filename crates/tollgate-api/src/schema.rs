@@ -50,6 +50,9 @@ values! {
     BlockReason = "Why a transaction does not move: its sub-state in lower case.",
         names(distinct(TxState::ALL.into_iter().filter_map(TxState::blocks_with)));
     Depth = "How many open transactions there are in each state.", depth();
+    FeedKind = "Why an entry is in the feed: the transaction is final, became stuck (or stuck for another \
+                reason), or is not stuck any more.",
+        names(["final", "stuck", "unstuck"]);
     FillWith = "What fills nonces: the next transactions, or zero-value transfers to self.",
         names(["next", "placeholder"]);
     Hash = "32 bytes as 0x-hex.", text().pattern(Some("^0x[0-9a-f]{64}$"));

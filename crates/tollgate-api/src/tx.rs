@@ -7,13 +7,14 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tollgate_model::Intent;
-use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxReceipt, TxRecord};
+use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxRecord};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::attempt::Attempt;
 use crate::history::write_state;
+use crate::result::{ConfirmationList, TxLogs, TxResult};
 use crate::schema;
 use crate::time::format_time;
 
@@ -32,6 +33,15 @@ pub struct Tx {
     /// The caller's own name for it.
     #[schema(value_type = Option<schema::RequestId>, required)]
     pub request_id: Option<String>,
+    /// The account or contract that is called; null for the creation of a contract.
+    #[schema(value_type = Option<schema::Address>, required)]
+    pub to: Option<String>,
+    /// The value that is paid, in wei.
+    #[schema(value_type = Option<schema::Amount>, required)]
+    pub value: Option<String>,
+    /// Its slot; only in lists for operators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nonce: Option<u64>,
     /// The state. CONFIRMED and FAILED_FINAL are final.
     #[schema(value_type = schema::State)]
     pub state: Cow<'static, str>,
@@ -44,6 +54,12 @@ pub struct Tx {
     /// The result of its execution; null while it is in no block.
     #[schema(required)]
     pub result: Option<TxResult>,
+    /// The blocks on top of it; only where `confirmations.expose` is set, and in reads of one transaction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmations: Option<ConfirmationList>,
+    /// Its log entries; only with `logs=true`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logs: Option<TxLogs>,
     /// The transaction that it waits for, if the account's line stands still. Null in the answer to a new create, and
     /// in lists of more than one account.
     #[schema(required)]
@@ -97,39 +113,6 @@ impl BlockedBy {
     pub fn for_callers(self) -> Self {
         Self { nonce: None, ..self }
     }
-}
-
-/// The result of a transaction's execution.
-#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
-#[serde(rename_all = "camelCase")]
-pub struct TxResult {
-    /// The block that holds it.
-    pub block_number: u64,
-    /// The block's hash.
-    #[schema(value_type = schema::Hash)]
-    pub block_hash: String,
-    /// Its place in the block, from 0; null where the node does not tell.
-    #[schema(required)]
-    pub transaction_index: Option<u32>,
-    /// Gas that it used.
-    #[schema(value_type = schema::Amount)]
-    pub gas_used: String,
-    /// The price of one unit of gas, in wei; null where the node does not tell.
-    #[schema(value_type = Option<schema::Amount>, required)]
-    pub effective_gas_price: Option<String>,
-    /// The fees that the account paid, in wei: gasUsed × effectiveGasPrice, and the L1 data fee on
-    /// rollups whose receipts have one (`l1Fee`). Null while the price is not known.
-    #[schema(value_type = Option<schema::Amount>, required)]
-    pub fee: Option<String>,
-    /// The contract that it deployed; null for calls, and for deployments that failed.
-    #[schema(value_type = Option<schema::Address>, required)]
-    pub contract_address: Option<String>,
-    /// The status of the receipt.
-    #[schema(value_type = schema::ReceiptStatus)]
-    pub status: Cow<'static, str>,
-    /// The contract's reason for a revert.
-    #[schema(required)]
-    pub revert_reason: Option<String>,
 }
 
 /// A transaction with what only operators need.
@@ -220,12 +203,24 @@ impl Tx {
     pub fn state_name(&self) -> impl fmt::Display {
         fmt::from_fn(|f| write_state(f, &self.state, self.sub_state.as_deref()))
     }
+
+    /// With the number of blocks on top of it so far, at this head of its chain.
+    #[must_use]
+    pub fn at_head(mut self, head: Option<u64>) -> Self {
+        if let Some(result) = &mut self.result {
+            let above = head.and_then(|head| head.checked_sub(result.block_number));
+            result.confirmations = above.map(|above| above + 1);
+        }
+        self
+    }
 }
 
 impl From<&TxRecord> for Tx {
     fn from(record: &TxRecord) -> Self {
         let intent = Intent::from_payload(&record.payload).ok();
         let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
+        let to = intent.as_ref().and_then(|intent| intent.to);
+        let value = intent.as_ref().map(|intent| intent.value);
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
         let hash = mined.map(|mined| mined.tx_hash).or(record.newest_hash);
@@ -234,10 +229,15 @@ impl From<&TxRecord> for Tx {
             chain_id: record.submitter.chain_id.get(),
             submitter: record.submitter.address.to_checksum(None),
             request_id: record.request_id.as_ref().map(ToString::to_string),
+            to: to.map(|to| to.to_checksum(None)),
+            value: value.map(|value| value.to_string()),
+            nonce: None,
             state: record.row.state.name().into(),
             sub_state: record.row.state.sub_name().map(Into::into),
             tx_hash: hash.map(|hash| hash.to_string()),
             result: mined.map(TxResult::from),
+            confirmations: None,
+            logs: None,
             blocked_by: None,
             created_at: format_time(record.created_at),
             updated_at: format_time(record.updated_at),
@@ -248,33 +248,16 @@ impl From<&TxRecord> for Tx {
     }
 }
 
-impl From<&TxReceipt> for TxResult {
-    fn from(mined: &TxReceipt) -> Self {
-        let details = &mined.details;
-        Self {
-            block_number: mined.block_number,
-            block_hash: mined.block_hash.to_string(),
-            transaction_index: details.transaction_index,
-            gas_used: mined.gas_used.to_string(),
-            effective_gas_price: details.effective_gas_price.map(|price| price.to_string()),
-            fee: mined.fee().map(|fee| fee.to_string()),
-            contract_address: details.contract_address.map(|at| at.to_checksum(None)),
-            status: if mined.succeeded { "success" } else { "reverted" }.into(),
-            revert_reason: mined.revert_reason.as_ref().map(|reason| reason.as_str().to_owned()),
-        }
-    }
-}
-
 impl OperatorTx {
     /// A transaction with its attempts and what the audit trail tells of them.
     pub fn new(
+        tx: Tx,
         record: &TxRecord,
         attempts: &[StoredAttempt],
         history: &[HistoryEntry],
-        blocked_by: Option<BlockedBy>,
     ) -> Self {
         Self {
-            tx: Tx { blocked_by, ..Tx::from(record) },
+            tx,
             nonce: record.nonce.map(|nonce| nonce.get()),
             fencing_token: record.fencing_token.get(),
             attempts: Attempt::of(record, attempts, history),

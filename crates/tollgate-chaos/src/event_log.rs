@@ -34,6 +34,13 @@ pub(crate) struct FeedEntry {
     pub(crate) state: String,
 }
 
+impl FeedEntry {
+    /// Returns whether it is an outcome; others are about transactions that were stuck for a while.
+    pub(crate) fn is_final(&self) -> bool {
+        self.state == "CONFIRMED" || self.state == "FAILED_FINAL"
+    }
+}
+
 /// A fault that was carried out.
 #[derive(Clone, Debug)]
 pub(crate) struct Done {

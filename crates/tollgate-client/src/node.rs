@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
-use tollgate_api::header::CHAIN_ID;
+use tollgate_api::header::{CHAIN_ID, PREFER};
 use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, client_config_trusting};
 
 use crate::client::ClientError;
@@ -78,6 +78,17 @@ impl Node {
     #[must_use]
     pub fn with_chain(self, chain_id: u64) -> Self {
         self.with_header(CHAIN_ID, HeaderValue::from(chain_id))
+    }
+
+    /// Asks in every request for a transaction to hold the answer back until it is final, for so many
+    /// seconds at most. A node may answer earlier.
+    #[must_use]
+    pub fn with_wait(self, seconds: u32) -> Self {
+        let wait = HeaderValue::from_str(&format!("wait={seconds}"));
+        match wait {
+            Ok(wait) => self.with_header(PREFER, wait),
+            Err(_) => self,
+        }
     }
 
     pub(crate) fn with_header(mut self, name: &'static str, value: HeaderValue) -> Self {

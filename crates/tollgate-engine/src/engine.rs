@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable};
+use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, LogEntry};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, Checkpoints, Store};
+use tollgate_model::port::{Alerts, Checkpoints, Store, TxReceipt};
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Timestamp, Wei};
 
 use crate::committer::Committer;
@@ -248,6 +248,11 @@ impl Engine {
     /// An account's balance.
     pub async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
         self.context.chain.balance(of).await
+    }
+
+    /// The log entries of a mined transaction; `None` if no endpoint has its receipt.
+    pub async fn logs(&self, of: &TxReceipt) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
+        self.context.chain.logs(of).await
     }
 
     /// The canonical chain as this node sees it.

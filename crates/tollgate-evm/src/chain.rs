@@ -50,17 +50,17 @@ use tollgate_model::diagnose::EndpointReport;
 use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
-    ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
-    SlotSearch, Speed, TxLocation,
+    ChainLimits, ChainUnavailable, FeeQuote, Funds, LogEntry, OccupantSearch, PastCount,
+    SendAnswer, SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::receipt_support::ReceiptSupport;
-use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, U256, Wei};
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, Timestamp, TxHash, U256, Wei};
 
 use crate::endpoint::json::{Quantity, TransactionJson};
 use crate::endpoint::{Endpoint, Health};
 
-/// Blocks whose sizes are remembered.
-const SIZES_MAX: usize = 256;
+/// Blocks whose sizes and times are remembered.
+const RECENT_MAX: usize = 256;
 
 /// One chain, accessed through its endpoints.
 pub struct EvmChain {
@@ -72,10 +72,18 @@ pub struct EvmChain {
     past_counts: corroboration::ChainSource,
     receipt_searches: corroboration::ChainSource,
     fees: fees::FeeCache,
-    /// The number of transactions in the blocks that were read last.
-    sizes: Mutex<VecDeque<(B256, usize)>>,
+    /// The blocks that were read last.
+    recent: Mutex<VecDeque<RecentBlock>>,
     /// Dropping the chain stops them.
     _watchers: JoinSet<()>,
+}
+
+/// The number of transactions in a block, and its time.
+#[derive(Clone, Copy)]
+struct RecentBlock {
+    hash: B256,
+    size: usize,
+    time: Option<Timestamp>,
 }
 
 /// The state of an endpoint, for operators.
@@ -134,7 +142,7 @@ impl EvmChain {
             past_counts: corroboration::ChainSource::default(),
             receipt_searches: corroboration::ChainSource::default(),
             fees: fees::FeeCache::default(),
-            sizes: Mutex::default(),
+            recent: Mutex::default(),
             _watchers: watchers,
         })
     }
@@ -180,17 +188,24 @@ impl EvmChain {
         self.router.members.iter().any(|member| member.head().is_some_and(|h| is_new(h.when)))
     }
 
-    fn note_size(&self, block: &Block) {
-        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        sizes.push_back((block.at.hash, block.transactions.len()));
-        while sizes.len() > SIZES_MAX {
-            sizes.pop_front();
+    fn note_recent(&self, block: &Block) {
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        let (hash, size) = (block.at.hash, block.transactions.len());
+        recent.push_back(RecentBlock { hash, size, time: block.time });
+        while recent.len() > RECENT_MAX {
+            recent.pop_front();
         }
     }
 
-    fn size_of(&self, block: B256) -> Option<usize> {
-        let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
-        sizes.iter().rev().find(|(hash, _)| *hash == block).map(|(_, size)| *size)
+    fn recent(&self, block: B256) -> Option<RecentBlock> {
+        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        recent.iter().rev().find(|it| it.hash == block).copied()
+    }
+
+    /// Adds the time of the block, if the block was read lately. Receipts have none.
+    fn timed(&self, mut receipt: TxReceipt) -> TxReceipt {
+        receipt.details.block_time = self.recent(receipt.block_hash).and_then(|block| block.time);
+        receipt
     }
 }
 
@@ -243,12 +258,15 @@ impl Chain for EvmChain {
                 finality_tags::settled(&self.router, &self.finality_tags, tag).await?
             }
         };
-        block.iter().for_each(|block| self.note_size(block));
+        block.iter().for_each(|block| self.note_recent(block));
         Ok(block)
     }
 
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
-        receipts::receipts(&self.router, block, self.size_of(block.hash), of).await
+        let size = self.recent(block.hash).map(|block| block.size);
+        let mut receipts = receipts::receipts(&self.router, block, size, of).await;
+        receipts.found = receipts.found.into_iter().map(|receipt| self.timed(receipt)).collect();
+        receipts
     }
 
     fn has_several_endpoints(&self) -> bool {
@@ -256,16 +274,28 @@ impl Chain for EvmChain {
     }
 
     async fn receipt_support(&self, receipts: &[TxReceipt]) -> Vec<ReceiptSupport> {
-        let size = receipts.first().and_then(|receipt| self.size_of(receipt.block_hash));
-        receipt_support::receipt_support(&self.router, size, receipts).await
+        let block = receipts.first().and_then(|receipt| self.recent(receipt.block_hash));
+        let size = block.map(|block| block.size);
+        let mut support = receipt_support::receipt_support(&self.router, size, receipts).await;
+        for support in &mut support {
+            if let ReceiptSupport::Corrected(receipt) = support {
+                **receipt = self.timed((**receipt).clone());
+            }
+        }
+        support
     }
 
     async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
         receipts::revert_reason(&self.router, of).await
     }
 
+    async fn logs(&self, of: &TxReceipt) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
+        receipts::logs(&self.router, of).await
+    }
+
     async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
-        receipts::receipt(&self.router, of).await
+        let receipt = receipts::receipt(&self.router, of).await?;
+        Ok(receipt.map(|receipt| self.timed(receipt)))
     }
 
     async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {

@@ -31,7 +31,7 @@ pub use batch::{
 };
 pub use checkpoint::{Checkpoint, Checkpoints, NoCheckpoints};
 pub use error::{Cause, StoreError};
-pub use feed::{Completion, FeedPage, FeedStore, OutboxEvent};
+pub use feed::{Completion, FeedFilter, FeedKind, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
 pub use node::{LiveNode, NodeStore, ServedSet};
 pub use record::{

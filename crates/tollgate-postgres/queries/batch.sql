@@ -169,14 +169,18 @@ on conflict (tx_id) do update
 
 -- name: receipt_put
 -- Replaces the receipt details of transactions.
-insert into tx_receipt (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee, contract_address)
-select u.tx_id, u.block_hash, u.transaction_index, u.effective_gas_price, u.l1_fee, u.contract_address
-  from unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[])
-       as u (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee, contract_address)
+insert into tx_receipt (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee, contract_address,
+                        block_time)
+select u.tx_id, u.block_hash, u.transaction_index, u.effective_gas_price, u.l1_fee, u.contract_address,
+       u.block_time
+  from unnest($1::uuid[], $2::bytea[], $3::bigint[], $4::bigint[], $5::text[], $6::bytea[],
+              $7::timestamptz[])
+       as u (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee, contract_address,
+             block_time)
     on conflict (tx_id) do update
    set block_hash = excluded.block_hash, transaction_index = excluded.transaction_index,
        effective_gas_price = excluded.effective_gas_price, l1_fee = excluded.l1_fee,
-       contract_address = excluded.contract_address
+       contract_address = excluded.contract_address, block_time = excluded.block_time
 
 -- name: patience_put
 -- Replaces since when transactions have been waited for, and how often they were resent.
@@ -230,6 +234,18 @@ update submitter_cursor c
 -- Inserts an entry of a submitter's audit trail, under the cursor's lock.
 insert into submitter_history (chain_id, submitter, node, fencing_token, event, detail)
 values ($1, $2, $3, $4, $5, $6)
+
+-- name: stuck_insert
+-- Numbers entries about stuck transactions from the same counter, as completion_insert does.
+with counter as (
+  update completion_counter set last_seq = last_seq + cardinality($1::uuid[])
+  returning last_seq - cardinality($1::uuid[]) as base
+)
+insert into tx_stuck_entry (seq, tx_id, chain_id, submitter, request_id, state, tx_hash)
+select (select base from counter) + u.place, u.tx_id, u.chain_id, u.submitter, u.request_id, u.state,
+       u.tx_hash
+  from unnest($1::uuid[], $2::bigint[], $3::bytea[], $4::text[], $5::smallint[], $6::bytea[])
+       with ordinality as u (tx_id, chain_id, submitter, request_id, state, tx_hash, place)
 
 -- name: completion_insert
 -- Numbers completions from the counter, whose lock is held until the commit: the order of seq is the order of commits (I10). Without a counter the number is null, which the key refuses: the statement writes every row or fails.

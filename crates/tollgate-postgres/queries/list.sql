@@ -4,7 +4,7 @@
 -- name: tx_page
 -- A page of transactions, newest first.
 select *
-  from tx_record m
+  from tx_full_record m
  where ($1::uuid is null or m.tx_id < $1)
    and ($8::uuid is null or m.tx_id >= $8)
    and ($2::bigint is null or m.chain_id = $2)
@@ -31,7 +31,7 @@ with found as materialized (
 )
 select m.*
   from (select tx_id from found order by tx_id desc limit $7) as f
-  join tx_record m on m.tx_id = f.tx_id
+  join tx_full_record m on m.tx_id = f.tx_id
  order by m.tx_id desc
 
 -- name: tx_page_failed
@@ -40,7 +40,7 @@ select m.*
   from tx_completion f
  cross join lateral (
    select *
-     from tx_record t
+     from tx_full_record t
     where t.tx_id = f.tx_id
       and ($5::timestamptz is null or t.created_at >= $5)
       and ($6::timestamptz is null or t.created_at < $6)
@@ -59,7 +59,7 @@ select m.*
 -- A page of a submitter's open transactions, oldest first.
 select m.*, p.since as patience_since, p.resends as patience_resends, u.since as unproven_since,
        coalesce(c.new_fork, false) as new_fork
-  from tx_record m
+  from tx_full_record m
   left join tx_patience p on p.tx_id = m.tx_id
   left join tx_unproven u on u.tx_id = m.tx_id
   left join confirmation c on c.tx_id = m.tx_id

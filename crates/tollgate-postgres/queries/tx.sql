@@ -1,10 +1,18 @@
 -- name: tx_get
 -- One transaction.
-select * from tx_record where tx_id = $1
+select * from tx_full_record where tx_id = $1
+
+-- name: tx_versions
+-- State and version of transactions, without locks. Each is looked up by itself: no plan walks the table.
+select u.place, m.state, m.version
+  from unnest($1::uuid[]) with ordinality as u (tx_id, place)
+ cross join lateral (
+   select t.state, t.version from managed_tx t where t.tx_id = u.tx_id limit 1
+ ) as m
 
 -- name: tx_by_request
 -- One transaction by its request id.
-select * from tx_record where chain_id = $1 and submitter = $2 and request_id = $3
+select * from tx_full_record where chain_id = $1 and submitter = $2 and request_id = $3
 
 -- name: tx_by_hash
 -- The transactions that attempts belong to.

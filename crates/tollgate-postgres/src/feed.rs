@@ -1,22 +1,25 @@
 //! Completions in order, and events on their way out. Implements [`FeedStore`].
 
 use async_trait::async_trait;
-use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
+use tollgate_model::port::{FeedFilter, FeedPage, FeedStore, OutboxEvent, Page, StoreError};
 use tollgate_model::{ChainId, Seq};
 
+use crate::connection::Parameters;
 use crate::{PgStore, queries, row};
 
 #[async_trait]
 impl FeedStore for PgStore {
     async fn completions(
         &self,
-        chain_id: ChainId,
+        of: FeedFilter,
         after: Seq,
         page: Page,
     ) -> Result<FeedPage, StoreError> {
-        let (chain_id, after, limit) = (chain_id.as_i64(), after.as_i64(), i64::from(page.limit()));
+        let chain_id = of.chain_id.map(ChainId::as_i64);
+        let (after, limit) = (after.as_i64(), i64::from(page.limit()));
         let work = self.pools.work().await?;
-        let rows = work.query_all(queries::COMPLETION_PAGE, &[&chain_id, &after, &limit]).await?;
+        let asked: &Parameters<'_> = &[&chain_id, &after, &limit, &of.with_stuck];
+        let rows = work.query_all(queries::COMPLETION_PAGE, asked).await?;
         let (mut items, mut end) = (Vec::with_capacity(rows.len()), Seq::MIN);
         for row in &rows {
             end = row::feed_end(row)?;
@@ -25,9 +28,11 @@ impl FeedStore for PgStore {
         Ok(FeedPage { items, end })
     }
 
-    async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
+    async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
         let work = self.pools.work().await?;
-        row::feed_end(&work.query_one(queries::COMPLETION_END, &[&chain_id.as_i64()]).await?)
+        let chain_id = of.chain_id.map(ChainId::as_i64);
+        let asked: &Parameters<'_> = &[&chain_id, &of.with_stuck];
+        row::feed_end(&work.query_one(queries::COMPLETION_END, asked).await?)
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

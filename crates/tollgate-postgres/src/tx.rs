@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, FinalSlot, HistoryEntry, KnownRequest,
-    Lease, LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    Lease, LineHead, ListFilter, OpenTx, Page, RowVersion, SectionOutcome, Settled, StoreError,
+    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
+    TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
@@ -89,6 +90,12 @@ impl TxStore for PgStore {
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
         self.pools.one(queries::TX_GET, &[&tx_id.uuid()], row::tx_record).await
+    }
+
+    async fn row_versions(&self, tx_ids: &[TxId]) -> Result<Vec<Option<RowVersion>>, StoreError> {
+        let ids: Vec<Uuid> = tx_ids.iter().map(|id| id.uuid()).collect();
+        let found = self.pools.work().await?.query_all(queries::TX_VERSIONS, &[&ids]).await?;
+        row::by_place(&found, tx_ids.len(), row::row_version)
     }
 
     async fn tx_by_request(

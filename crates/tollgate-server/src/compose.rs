@@ -23,7 +23,7 @@ use tollgate_model::port::{
     ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
 };
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
-use tollgate_server::{BrowserPolicy, Chains, ConnectionLimits};
+use tollgate_server::{ApiOptions, BrowserPolicy, Chains, ConnectionLimits};
 use tollgate_signer::LocalSigner;
 use tracing::warn;
 use uuid::Uuid;
@@ -107,6 +107,8 @@ pub(crate) async fn start(
     let origins: Vec<String> = http.allowed_origins.iter().map(|from| from.0.clone()).collect();
     let browsers = BrowserPolicy::new(address.ip(), advertise_url.as_str(), &hosts, &origins);
     let live_within = HandoverTimings::of(&settings.engine_options()?.lease).live_within;
+    let options =
+        ApiOptions { browsers, live_within, exposes_confirmations: settings.confirmations.expose };
     let start = Arc::new(ChainStart {
         database,
         store: store.clone(),
@@ -119,13 +121,13 @@ pub(crate) async fn start(
         chains if chains.is_empty() => {
             let chain = connect(settings).await?;
             let served = vec![(chain.chain_id(), String::new())];
-            let chains = Chains::new(served, store, browsers, live_within);
+            let chains = Chains::new(served, store, options);
             start.start(settings, chain, &chains).await?;
             chains
         }
         each => {
             let served = each.iter().map(|chain| (chain.id, chain.name.clone())).collect();
-            let chains = Chains::new(served, store, browsers, live_within);
+            let chains = Chains::new(served, store, options);
             let starts = each.into_iter().map(|chain| {
                 let (attempted, done) = oneshot::channel();
                 tokio::spawn(start.clone().keep_starting(chain, chains.clone(), attempted));

@@ -3,13 +3,15 @@
 mod batch;
 mod body;
 mod browser;
+mod chain_scope;
 mod connections;
+mod costs;
 mod create;
 mod create_request;
+mod csv;
 mod dispatch;
 mod docs_page;
 mod feed;
-mod feed_watch;
 mod forward;
 mod health;
 mod idempotency;
@@ -23,30 +25,42 @@ mod problem;
 mod query;
 mod read;
 mod served_chains;
+mod shared_poll;
 mod submitter_actions;
 mod submitters;
 mod tx_actions;
+mod wait;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::{from_fn, from_fn_with_state};
-use tollgate_engine::Engine;
+use tollgate_api::limit::WAIT_MAX;
+use tollgate_engine::{ChainView, Engine};
+use tollgate_model::ChainId;
 use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use browser::BrowserPolicy;
 pub use connections::{ConnectionLimits, serve};
-use feed_watch::FeedWatch;
+use feed::FeedEnds;
 use peers::Peers;
-pub use served_chains::{Chains, EndpointReader};
+pub use served_chains::{ApiOptions, Chains, EndpointReader};
 
 /// The longest that a request may take (I13).
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 /// The longest that a poll may take: its wait, and some time to answer (I13).
-const LONG_POLL_LIMIT: Duration = query::WAIT_MAX.saturating_add(Duration::from_secs(10));
+const LONG_POLL_LIMIT: Duration = WAIT_MAX.saturating_add(Duration::from_secs(10));
+
+/// The state that the handlers of all chains share.
+#[derive(Default)]
+struct SharedApi {
+    engines: Mutex<Vec<Engine>>,
+    /// Callers see the confirmations of a transaction.
+    exposes_confirmations: bool,
+}
 
 /// The state of the handlers of one chain.
 #[derive(Clone)]
@@ -57,19 +71,33 @@ pub struct Api {
     pub store: Arc<dyn Store>,
     /// Connections to the other nodes.
     peers: Arc<Peers>,
-    /// Waits for completions on behalf of all long polls.
-    feed_watch: Arc<FeedWatch>,
+    /// The ends of feeds, for all long polls.
+    feed_ends: Arc<FeedEnds>,
+    /// The engines of all chains that have started, and the options of the API.
+    shared: Arc<SharedApi>,
 }
 
 impl Api {
     /// The API of one chain.
-    fn new(engine: Engine, store: Arc<dyn Store>) -> Self {
-        Self { engine, store, peers: Arc::default(), feed_watch: Arc::default() }
+    fn new(engine: Engine, store: Arc<dyn Store>, shared: Arc<SharedApi>) -> Self {
+        shared.engines.lock().unwrap_or_else(PoisonError::into_inner).push(engine.clone());
+        Self { engine, store, peers: Arc::default(), feed_ends: Arc::default(), shared }
+    }
+
+    /// The view of a chain, if this node follows it.
+    fn view_of(&self, chain_id: ChainId) -> Option<Arc<ChainView>> {
+        let engines = self.shared.engines.lock().unwrap_or_else(PoisonError::into_inner);
+        engines.iter().find(|engine| engine.chain_id() == chain_id).map(Engine::view)
+    }
+
+    /// The number of a chain's newest block, if this node follows the chain.
+    fn head_of(&self, chain_id: ChainId) -> Option<u64> {
+        Some(self.view_of(chain_id)?.head()?.number)
     }
 
     /// Answers all long polls with nothing, and lets none wait from now on: the node is shutting down.
     fn end_waits(&self) {
-        self.feed_watch.close();
+        self.feed_ends.close();
     }
 }
 
@@ -113,6 +141,8 @@ fn chain_documented() -> OpenApiRouter<Api> {
         .routes(routes!(create::create, read::list))
         .routes(routes!(batch::create_batch))
         .routes(routes!(read::by_request))
+        .routes(routes!(read::by_hash))
+        .routes(routes!(costs::costs))
         .routes(routes!(read::one))
         .routes(routes!(read::history))
         .routes(routes!(tx_actions::cancel))

@@ -6,5 +6,6 @@
 mod http;
 
 pub use http::{
-    Api, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, openapi, router, serve,
+    Api, ApiOptions, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, openapi, router,
+    serve,
 };

@@ -15,12 +15,12 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    Acquisition, Attempt, ChainRegistration, Confirmations, FeedPage, FeedStore, FencedBatch,
-    FinalSlot, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
-    LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, Reservation,
-    ReservationStore, Reserve, ReturnedNonces, SectionOutcome, ServedSet, Settled, StoreError,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
-    TxStore,
+    Acquisition, Attempt, ChainRegistration, Confirmations, FeedFilter, FeedPage, FeedStore,
+    FencedBatch, FinalSlot, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead,
+    ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page,
+    Reservation, ReservationStore, Reserve, ReturnedNonces, RowVersion, SectionOutcome, ServedSet,
+    Settled, StoreError, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
+    SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -166,6 +166,7 @@ over_network! {
         register_chain(chain: &ChainRegistration) -> ();
         register_submitters(setups: &[SubmitterSetup]) -> ();
         tx(tx_id: TxId) -> Option<TxRecord>;
+        row_versions(tx_ids: &[TxId]) -> Vec<Option<RowVersion>>;
         tx_by_request(submitter: Submitter, request_id: &RequestId) -> Option<TxRecord>;
         tx_ids_by_hash(hashes: &[TxHash]) -> Vec<(TxHash, TxId)>;
         list(filter: &ListFilter, after: Option<TxId>, page: Page) -> Vec<TxRecord>;
@@ -238,8 +239,8 @@ over_network! {
 
 over_network! {
     impl FeedStore {
-        completions(chain_id: ChainId, after: Seq, page: Page) -> FeedPage;
-        feed_end(chain_id: ChainId) -> Seq;
+        completions(of: FeedFilter, after: Seq, page: Page) -> FeedPage;
+        feed_end(of: FeedFilter) -> Seq;
         outbox(page: Page) -> Vec<OutboxEvent>;
         forget_outbox(ids: &[i64]) -> ();
     }

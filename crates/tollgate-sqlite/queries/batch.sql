@@ -109,12 +109,12 @@ on conflict (tx_id) do update set diagnosis = excluded.diagnosis, updated_at = d
 -- name: receipt_put
 -- Replaces the receipt details of a transaction.
 insert into tx_receipt (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee,
-                        contract_address)
-values (?1, ?2, ?3, ?4, ?5, ?6)
+                        contract_address, block_time)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7)
 on conflict (tx_id) do update
   set block_hash = excluded.block_hash, transaction_index = excluded.transaction_index,
       effective_gas_price = excluded.effective_gas_price, l1_fee = excluded.l1_fee,
-      contract_address = excluded.contract_address
+      contract_address = excluded.contract_address, block_time = excluded.block_time
 
 -- name: patience_put
 -- Replaces since when a transaction has been waited for, and how often it was resent.
@@ -167,6 +167,11 @@ values (?1, ?2, db_now(), ?3, ?4, ?5, ?6)
 -- name: completion_number
 -- The next number of the feed. A rollback gives it back, so there are no gaps (I10).
 update completion_counter set last_seq = last_seq + 1 where only_row = 1 returning last_seq
+
+-- name: stuck_insert
+-- Inserts an entry about a stuck transaction.
+insert into tx_stuck_entry (seq, tx_id, chain_id, submitter, request_id, state, tx_hash, at)
+values (?1, ?2, ?3, ?4, ?5, ?6, ?7, db_now())
 
 -- name: completion_insert
 -- Inserts the completion of a transaction, its only one.

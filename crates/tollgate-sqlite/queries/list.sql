@@ -20,7 +20,7 @@ select r.* from (
        and (?4 is null or t.state in (select value from json_each(?4)))
        and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)
      order by t.tx_id desc limit ?7)
-) as found cross join tx_record r on r.tx_id = found.tx_id
+) as found cross join tx_full_record r on r.tx_id = found.tx_id
 order by found.tx_id desc
 
 -- name: tx_page_open
@@ -44,13 +44,13 @@ select r.* from (
        and (?4 is null or t.state in (select value from json_each(?4)))
        and (?5 is null or t.created_at >= ?5) and (?6 is null or t.created_at < ?6)
      order by t.tx_id desc limit ?7)
-) as found cross join tx_record r on r.tx_id = found.tx_id
+) as found cross join tx_full_record r on r.tx_id = found.tx_id
 order by found.tx_id desc
 
 -- name: tx_page_failed
 -- A page of failed transactions, newest first, found through their completions.
 select r.*
-  from tx_completion c indexed by tx_completion_failed cross join tx_record r on r.tx_id = c.tx_id
+  from tx_completion c indexed by tx_completion_failed cross join tx_full_record r on r.tx_id = c.tx_id
  where c.state >= 50 /* FIRST_FAILED */ and c.tx_id < ?3 and c.tx_id >= ?8
    and (?1 is null or c.chain_id = ?1) and (?2 is null or c.submitter = ?2)
    and r.state in (select value from json_each(?4))
@@ -64,7 +64,7 @@ select r.*,
        (select p.resends from tx_patience p where p.tx_id = r.tx_id) as patience_resends,
        (select u.since from tx_unproven u where u.tx_id = r.tx_id) as unproven_since,
        coalesce((select c.new_fork from confirmation c where c.tx_id = r.tx_id), 0) as new_fork
-  from managed_tx t indexed by managed_tx_open cross join tx_record r on r.tx_id = t.tx_id
+  from managed_tx t indexed by managed_tx_open cross join tx_full_record r on r.tx_id = t.tx_id
  where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id > ?3 and t.finished_at is null
  order by t.tx_id limit ?4
 

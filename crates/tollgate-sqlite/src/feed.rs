@@ -2,7 +2,7 @@
 //! fenced batch alone.
 
 use async_trait::async_trait;
-use tollgate_model::port::{FeedPage, FeedStore, OutboxEvent, Page, StoreError};
+use tollgate_model::port::{FeedFilter, FeedPage, FeedStore, OutboxEvent, Page, StoreError};
 use tollgate_model::{ChainId, Seq};
 
 use crate::row::Row;
@@ -12,20 +12,21 @@ use crate::{SqliteStore, queries, row};
 impl FeedStore for SqliteStore {
     async fn completions(
         &self,
-        chain_id: ChainId,
+        of: FeedFilter,
         after: Seq,
         page: Page,
     ) -> Result<FeedPage, StoreError> {
-        let params = (chain_id.as_i64(), after.as_i64(), page.limit());
+        let chain_id = of.chain_id.map(ChainId::as_i64);
+        let params = (chain_id, after.as_i64(), page.limit(), of.with_stuck);
         let decode = |row: &Row<'_>| Ok((row::completion(row)?, row::feed_end(row)?));
         let rows = self.db.all(queries::COMPLETION_PAGE, params, decode).await?;
         let end = rows.last().map_or(Seq::MIN, |(_, end)| *end);
         Ok(FeedPage { items: rows.into_iter().filter_map(|(item, _)| item).collect(), end })
     }
 
-    async fn feed_end(&self, chain_id: ChainId) -> Result<Seq, StoreError> {
-        let chain_id = [chain_id.as_i64()];
-        let end = self.db.one(queries::COMPLETION_END, chain_id, |row| row::feed_end(row)).await?;
+    async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
+        let params = (of.chain_id.map(ChainId::as_i64), of.with_stuck);
+        let end = self.db.one(queries::COMPLETION_END, params, |row| row::feed_end(row)).await?;
         Ok(end.unwrap_or(Seq::MIN))
     }
 

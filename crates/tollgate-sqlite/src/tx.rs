@@ -6,8 +6,9 @@ use rusqlite::params;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, FinalSlot, HistoryEntry, KnownRequest,
-    Lease, LineHead, ListFilter, OpenTx, Page, SectionOutcome, Settled, StoreError, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    Lease, LineHead, ListFilter, OpenTx, Page, RowVersion, SectionOutcome, Settled, StoreError,
+    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
+    TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
@@ -73,6 +74,18 @@ impl TxStore for SqliteStore {
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
         let id = [tx_id.uuid().into_bytes()];
         self.db.one(queries::TX_GET, id, |row| row::tx_record(row)).await
+    }
+
+    async fn row_versions(&self, tx_ids: &[TxId]) -> Result<Vec<Option<RowVersion>>, StoreError> {
+        let tx_ids = tx_ids.to_vec();
+        let found = self.db.read(move |conn| {
+            let find = |tx_id: TxId| {
+                let id = [tx_id.uuid().into_bytes()];
+                conn.one(queries::TX_VERSIONS, id, |row| row::row_version(row))
+            };
+            tx_ids.into_iter().map(find).collect()
+        });
+        found.await
     }
 
     async fn tx_by_request(

@@ -12,7 +12,7 @@ use tollgate_model::port::chain::{
 };
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, GasPrice, Nonce, Text, TxHash};
+use tollgate_model::{Address, GasPrice, Nonce, Text, Timestamp, TxHash};
 
 /// The highest nonce for a count that is too large.
 pub fn nonce(count: u64) -> Nonce {
@@ -41,6 +41,7 @@ pub fn block(view: &View<'_>, tag: BlockTag) -> Option<Block> {
     view.block(id).map(|block| Block {
         at: block_ref(block),
         transactions: block.txs.iter().map(|tx| tx.hash).collect(),
+        time: Some(time_of(block)),
     })
 }
 
@@ -60,8 +61,14 @@ pub fn receipt(view: &View<'_>, hash: &TxHash) -> Option<TxReceipt> {
             effective_gas_price: GasPrice::from_wei(receipt.effective_gas_price).ok(),
             l1_fee: None,
             contract_address: receipt.contract_address,
+            block_time: Some(time_of(&block)),
         },
     })
+}
+
+fn time_of(block: &CoreBlock) -> Timestamp {
+    let seconds = i64::try_from(block.header.timestamp).unwrap_or(0);
+    Timestamp::from_unix_micros(seconds.saturating_mul(1_000_000))
 }
 
 pub fn location(view: &View<'_>, hash: &TxHash) -> Option<TxLocation> {

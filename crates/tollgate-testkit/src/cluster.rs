@@ -17,8 +17,8 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
-    Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, HistoryEntry, NoCheckpoints,
-    Store, SubmitterRecord, SubmitterSetup, TxRecord,
+    Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, FeedFilter, HistoryEntry,
+    NoCheckpoints, Store, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use tollgate_model::{Address, B256, ChainId, Nonce, Seq, Submitter, TxId};
 use tollgate_signer::{Key, LocalSigner};
@@ -192,7 +192,11 @@ impl<C> Cluster<C> {
     }
 
     pub async fn feed_after(&self, after: Seq) -> Vec<Completion> {
-        self.store.completions(self.chain_id, after, full_page()).await.unwrap().items
+        self.store
+            .completions(FeedFilter::finals(self.chain_id), after, full_page())
+            .await
+            .unwrap()
+            .items
     }
 
     pub async fn feed(&self) -> Vec<Completion> {

@@ -115,6 +115,7 @@ macro_rules! conformance_tests {
                 a_change_whose_completion_has_no_number_is_refused_and_not_written,
                 readers_of_the_feed_miss_nothing_under_concurrent_commits,
                 a_page_holds_one_chains_completions_and_leads_past_those_of_others,
+                stuck_transactions_are_in_the_feed_for_readers_that_want_them,
                 outbox_keeps_events_until_they_are_deleted,
             }
             reads {

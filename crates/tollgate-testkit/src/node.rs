@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::task::JoinHandle;
 use tollgate_model::port::{
-    Acquisition, ChainRegistration, Checkpoint, Completion, CreateAnswer, FencedBatch, Lease,
-    LeaseTerms, NewTx, OpenTx, Page, RowVersion, Section, SectionOutcome, Store, StoreError,
+    Acquisition, ChainRegistration, Checkpoint, Completion, CreateAnswer, FeedFilter, FencedBatch,
+    Lease, LeaseTerms, NewTx, OpenTx, Page, RowVersion, Section, SectionOutcome, Store, StoreError,
     SubmitterRecord, TxRecord, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::transition::FinalOutcome;
@@ -46,6 +46,12 @@ impl TestNode {
         let store =
             fixture.open(NodeOptions { checkpoints: checkpoints.clone(), patience }).await.unwrap();
         Self { id: crate::builders::node_id(name), checkpoints, store }
+    }
+
+    /// A node on a store that is open already.
+    pub fn over(store: Arc<dyn Store>, name: &str) -> Self {
+        let id = crate::builders::node_id(name);
+        Self { id, checkpoints: PausePoints::new(), store }
     }
 
     /// The same start of the same node over further connections.
@@ -243,7 +249,7 @@ impl TestNode {
 
     /// A page of the completions of the chain that most tests work on.
     pub async fn feed(&self, after: Seq, page: Page) -> Vec<Completion> {
-        self.completions(chain().chain_id, after, page).await.unwrap().items
+        self.completions(FeedFilter::finals(chain().chain_id), after, page).await.unwrap().items
     }
 
     pub async fn cursor(&self, submitter: Submitter) -> u64 {

@@ -76,7 +76,7 @@ mod tests {
     fn block(number: u64) -> Block {
         let hash = |number: u64| B256::left_padding_from(&number.to_be_bytes());
         let at = BlockRef { number, hash: hash(number), parent: hash(number - 1) };
-        Block { at, transactions: Vec::new() }
+        Block { at, transactions: Vec::new(), time: None }
     }
 
     #[test]

@@ -62,7 +62,7 @@ async fn view_reaches_the_head_though_all_buffered_blocks_are_higher() {
     tracker.extend(head().await, &mut buffer).await.unwrap();
     for number in 1_000..1_000 + tracker.view_length() as u64 {
         let at = BlockRef { number, hash: B256::repeat_byte(7), parent: B256::repeat_byte(7) };
-        buffer.keep(Block { at, transactions: Vec::new() }, tracker.view_length());
+        buffer.keep(Block { at, transactions: Vec::new(), time: None }, tracker.view_length());
     }
     for _ in 0..20 {
         chain.mine();

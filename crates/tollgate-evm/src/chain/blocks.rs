@@ -12,7 +12,8 @@ use crate::endpoint::json::{BlockJson, quantity};
 
 pub(super) fn block_of(wire: BlockJson) -> Option<Block> {
     let at = wire.at()?;
-    Some(Block { at, transactions: wire.transactions() })
+    let time = wire.time();
+    Some(Block { at, transactions: wire.transactions(), time })
 }
 
 /// The block of the canonical head.

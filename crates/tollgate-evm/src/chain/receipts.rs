@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
+use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable, LogEntry};
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::{B256, GasPrice, Text, TxHash, Wei};
 
@@ -18,7 +18,9 @@ use super::estimate::class_of;
 use super::pool_member::PoolMember;
 use super::revert_reason::{reason, reason_in};
 use super::router::{Needs, Router, unavailable};
-use crate::endpoint::json::{BlockJson, ReceiptJson, TransactionJson, quantity};
+use crate::endpoint::json::{
+    BlockJson, LogJson, ReceiptJson, ReceiptLogsJson, TransactionJson, quantity,
+};
 use crate::endpoint::{Capability, RpcError};
 use tollgate_model::answer::AnswerClass;
 
@@ -76,6 +78,7 @@ pub(super) fn mined_in(wire: &ReceiptJson) -> Option<TxReceipt> {
             l1_fee: wire.l1_fee.map(|fee| Wei(fee.0)),
             // Nodes name the address of a failed deployment, too.
             contract_address: wire.contract_address.map(|to| to.0).filter(|_| succeeded),
+            block_time: None,
         },
     })
 }
@@ -327,6 +330,41 @@ pub(super) async fn receipt(
         }
         Err(_) if absent => Ok(None),
         Err(error) => Err(error),
+    }
+}
+
+/// The log entries of a mined transaction, by the first endpoint that has its receipt in that block.
+pub(super) async fn logs(
+    router: &Router,
+    of: &TxReceipt,
+) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
+    let readers = router.readers(Needs::Block(of.block_number), Instant::now());
+    let params = json!([of.tx_hash.to_string()]);
+    let mut absent = false;
+    let found = router
+        .read(&readers, "eth_getTransactionReceipt", params, |_, answer| {
+            let receipt: Option<ReceiptLogsJson> = answer.map_err(|e: RpcError| e.to_string())?;
+            let is_it = |receipt: &ReceiptLogsJson| {
+                receipt.block_hash.map(|hash| hash.0) == Some(of.block_hash)
+            };
+            let receipt = receipt.filter(is_it);
+            absent |= receipt.is_none();
+            receipt.map(|receipt| receipt.logs).ok_or("not found in that block".to_owned())
+        })
+        .await;
+    match found {
+        Ok(logs) => Ok(Some(logs.into_iter().map(log_entry).collect())),
+        Err(_) if absent => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn log_entry(wire: LogJson) -> LogEntry {
+    LogEntry {
+        address: wire.address.0,
+        topics: wire.topics.into_iter().map(|topic| topic.0).collect(),
+        data: wire.data.0,
+        index: wire.log_index.map(|index| index.0),
     }
 }
 

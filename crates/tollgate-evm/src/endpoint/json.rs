@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tollgate_model::port::chain::BlockRef;
-use tollgate_model::{Address, B256, Bytes, U256};
+use tollgate_model::{Address, B256, Bytes, Timestamp, U256};
 
 #[derive(Serialize)]
 pub(super) struct Request<'a> {
@@ -113,6 +113,8 @@ pub(crate) struct BlockJson {
     gas_limit: Value,
     #[serde(default)]
     requests_hash: Value,
+    #[serde(default, deserialize_with = "if_readable")]
+    timestamp: Option<Quantity<u64>>,
     #[serde(default)]
     transactions: Vec<Quantity<B256>>,
 }
@@ -132,6 +134,12 @@ impl BlockJson {
     pub(crate) fn gas_limit(&self) -> Option<u64> {
         let digits = self.gas_limit.as_str()?.strip_prefix("0x")?;
         u64::from_str_radix(digits, 16).ok()
+    }
+
+    /// Its time; `None` if it can't be read.
+    pub(crate) fn time(&self) -> Option<Timestamp> {
+        let micros = self.timestamp?.0.checked_mul(1_000_000)?;
+        i64::try_from(micros).ok().map(Timestamp::from_unix_micros)
     }
 
     /// Returns whether it has a hash of requests (EIP-7685).
@@ -166,6 +174,24 @@ pub(crate) struct ReceiptJson {
     pub(crate) l1_fee: Option<Quantity<U256>>,
     #[serde(default, deserialize_with = "if_readable")]
     pub(crate) contract_address: Option<Quantity<Address>>,
+}
+
+/// A receipt of which the log entries are wanted.
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ReceiptLogsJson {
+    pub(crate) block_hash: Option<Quantity<B256>>,
+    pub(crate) logs: Vec<LogJson>,
+}
+
+#[derive(Clone, Deserialize, Debug)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct LogJson {
+    pub(crate) address: Quantity<Address>,
+    pub(crate) topics: Vec<Quantity<B256>>,
+    pub(crate) data: Quantity<Bytes>,
+    #[serde(default, deserialize_with = "if_readable")]
+    pub(crate) log_index: Option<Quantity<u64>>,
 }
 
 /// Reads an optional member. One that can't be read counts as missing.

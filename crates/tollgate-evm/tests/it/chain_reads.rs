@@ -6,6 +6,7 @@ use serde_json::json;
 use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, Speed, TxLocation};
 use tollgate_model::{Address, B256, TxHash, U256, Wei};
 
@@ -46,6 +47,31 @@ async fn a_node_without_block_receipts_is_asked_one_by_one_from_then_on() {
         assert_eq!(chain.receipts(&at, &all).await.found.len(), 50);
     }
     assert_eq!(node.calls_of("eth_getBlockReceipts"), 1, "it is remembered");
+}
+
+#[tokio::test]
+async fn receipts_have_the_time_of_their_block_and_logs_are_read_on_demand() {
+    let (node, chain) = one_node().await;
+    let hash = hashes(1);
+    let word = B256::repeat_byte(3).to_string();
+    node.set().receipt_extras = json!({ "logs": [{
+        "address": Address::repeat_byte(9).to_string(), "topics": [word], "data": "0x0102",
+        "logIndex": "0x5",
+    }]});
+    let at = node.mine(1, 11, hash.clone());
+    chain.head_after(Some(block(1, 10))).await.unwrap();
+    let time = chain.block(BlockTag::Number(11)).await.unwrap().unwrap().time;
+    assert!(time.is_some());
+    let receipt = chain.receipts(&at, &hash).await.found.remove(0);
+    assert_eq!(receipt.details.block_time, time);
+    assert_eq!(chain.receipt(hash[0]).await.unwrap().unwrap().details.block_time, time);
+
+    let logs = chain.logs(&receipt).await.unwrap().unwrap();
+    assert_eq!((logs.len(), logs[0].index), (1, Some(5)));
+    assert_eq!((logs[0].address, &logs[0].data[..]), (Address::repeat_byte(9), &[1, 2][..]));
+    assert_eq!(logs[0].topics, [B256::repeat_byte(3)]);
+    let elsewhere = TxReceipt { block_hash: B256::ZERO, ..receipt };
+    assert_eq!(chain.logs(&elsewhere).await.unwrap(), None, "of that block alone");
 }
 
 #[tokio::test]

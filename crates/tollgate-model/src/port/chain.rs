@@ -9,6 +9,7 @@ use super::record::TxReceipt;
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{ChainId, Nonce, TxHash};
 use crate::text::Text;
+use crate::time::Timestamp;
 
 pub use crate::answer::AnswerClass;
 use crate::answer::{AnswerAction, action_for};
@@ -30,6 +31,8 @@ pub struct Block {
     pub at: BlockRef,
     /// The transaction hashes, in block order.
     pub transactions: Vec<TxHash>,
+    /// The block's time; `None` if the node does not report one that can be read.
+    pub time: Option<Timestamp>,
 }
 
 /// The endpoints' support of an account's mined count.
@@ -275,6 +278,18 @@ impl BlockReceipts {
     }
 }
 
+/// A log entry of a mined transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LogEntry {
+    /// The contract that wrote the entry.
+    pub address: Address,
+    /// Up to four indexed words.
+    pub topics: Vec<B256>,
+    pub data: Bytes,
+    /// The position among all log entries of the block; `None` if the node does not report it.
+    pub index: Option<u64>,
+}
+
 /// No endpoint answered. This is never evidence about a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the chain can't be asked: {0}")]
@@ -311,6 +326,12 @@ pub trait Chain: Send + Sync {
     /// Replays a mined transaction to find out why it failed. For operators, never evidence.
     async fn revert_reason(&self, _of: &TxReceipt) -> Option<Text<2000>> {
         None
+    }
+
+    /// Reads the log entries of a mined transaction, in order. `None` means that no endpoint that answered
+    /// has the receipt of that block. For callers, never evidence.
+    async fn logs(&self, _of: &TxReceipt) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
+        Ok(None)
     }
 
     /// Reads the receipt of one transaction in any block. `None` is an answer, not an error.

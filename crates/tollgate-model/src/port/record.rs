@@ -120,6 +120,8 @@ pub struct ReceiptDetails {
     /// The fee charged for data on the base chain (`l1Fee` of OP-stack receipts).
     pub l1_fee: Option<Wei>,
     pub contract_address: Option<Address>,
+    /// The time of the block, by the chain.
+    pub block_time: Option<Timestamp>,
 }
 
 /// A managed transaction.

@@ -139,6 +139,10 @@ pub trait TxStore: Send + Sync {
     /// Reads one transaction.
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError>;
 
+    /// Reads state and version of these, in the order asked; `None` if there is no such transaction. One
+    /// cheap read, for callers that wait for a state.
+    async fn row_versions(&self, tx_ids: &[TxId]) -> Result<Vec<Option<RowVersion>>, StoreError>;
+
     /// Reads one transaction by its request id.
     async fn tx_by_request(
         &self,

@@ -188,7 +188,7 @@ pub fn owner(row: &impl SqlRow) -> Decoded<Option<Owner>> {
     }))
 }
 
-/// A row of `tx_record`.
+/// A row of `tx_full_record`.
 pub fn tx_record(row: &impl SqlRow) -> Decoded<TxRecord> {
     Ok(TxRecord {
         tx_id: tx_id(row)?,
@@ -247,6 +247,7 @@ fn details(row: &impl SqlRow) -> Decoded<ReceiptDetails> {
         effective_gas_price: price(row, "effective_gas_price")?,
         l1_fee: row.text("l1_fee")?.map(read).transpose()?,
         contract_address: contract.map(|bytes| fixed(bytes).map(Address::new)).transpose()?,
+        block_time: row.time("block_time")?,
     })
 }
 
@@ -337,6 +338,8 @@ pub fn completion(row: &impl SqlRow) -> Decoded<Option<Completion>> {
         state: state(row, "state")?,
         tx_hash: optional_hash(row, "tx_hash")?,
         at: time(row, "at")?,
+        payload: row.bytes("payload")?.map(Bytes::copy_from_slice),
+        mined: mined_in(row)?,
     }))
 }
 

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    CursorMove, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxUpdate,
+    CursorMove, FeedKind, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxUpdate,
 };
 use tollgate_model::time::micros;
 use tollgate_model::{GasPrice, NodeId, Nonce, Timestamp, TxId, TxState};
@@ -282,6 +282,7 @@ pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
         mined.details.effective_gas_price.map(GasPrice::as_i64),
         mined.details.l1_fee.map(|fee| fee.to_string()),
         mined.details.contract_address.as_ref().map(|address| address.as_slice()),
+        mined.details.block_time.map(SystemTime::from),
     ])
 }
 
@@ -311,9 +312,21 @@ pub(super) fn ended<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     columns!(finished(applied), it => [it.update.tx_id.uuid()])
 }
 
+/// For `stuck_insert`.
+pub(super) fn stuck<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
+    let kind = |it: &&Applied<'a>| FeedKind::of_change(it.update.row.state, it.update.to());
+    let is_stuck =
+        |it: &&Applied<'a>| matches!(kind(it), Some(FeedKind::Stuck | FeedKind::Unstuck));
+    feed_entries(applied.iter().filter(is_stuck).collect())
+}
+
 /// For `completion_insert`.
 pub(super) fn completions<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
-    columns!(finished(applied), it => [
+    feed_entries(finished(applied))
+}
+
+fn feed_entries<'a>(entries: Vec<&Applied<'a>>) -> Columns<'a> {
+    columns!(entries, it => [
         it.update.tx_id.uuid(),
         chain_id(it.section),
         address(it.section),

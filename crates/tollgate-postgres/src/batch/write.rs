@@ -40,22 +40,32 @@ pub(super) async fn write(
     };
     let (applied, answers) = read_changes(&updates, &changed)?;
     insert(&tx, node, at, &accepted, &creates, &applied).await?;
-    let completions = columns::completions(&applied);
+    let (stuck, completions) = (columns::stuck(&applied), columns::completions(&applied));
+    let number_stuck = match stuck.rows {
+        0 => None,
+        _ => Some(tx.prepare(queries::STUCK_INSERT).await?),
+    };
     let number = tx.prepare(queries::COMPLETION_INSERT).await?;
 
     store.checkpoints.reached(Checkpoint::BatchWritten).await;
     // I10: the counter is locked last, and the commit is sent right behind it.
-    let parameters = completions.parameters();
+    let (stuck, parameters) = (stuck.parameters(), completions.parameters());
+    let note_stuck = async {
+        match &number_stuck {
+            None => Ok(0),
+            Some(number) => tx.send(number, &stuck).await,
+        }
+    };
     let complete = async {
         match completions.rows {
             0 => Ok(0),
             _ => tx.send(&number, &parameters).await,
         }
     };
-    let (completed, committed) = join!(complete, tx.batch_execute("commit"));
+    let (noted, completed, committed) = join!(note_stuck, complete, tx.batch_execute("commit"));
     // I6: checked first. If the connection ended before both answers, it may have ended after the commit.
     committed.map_err(commit_failed)?;
-    completed.map_err(|error| match error.server_report() {
+    noted.and(completed).map_err(|error| match error.server_report() {
         // The statement failed the transaction, so the server answered the commit by rolling back.
         Some(_) => WriteError::from(error),
         // Its answer came too late, and the commit may have happened.

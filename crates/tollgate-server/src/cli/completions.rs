@@ -24,6 +24,9 @@ pub(super) struct CompletionsArgs {
     /// The last number that was seen; the feed goes on after it.
     #[arg(long, default_value_t = 0)]
     after: u64,
+    /// Show transactions that became stuck, or ceased to be, as well.
+    #[arg(long)]
+    stuck: bool,
     /// Wait for more at the end of the feed, until interrupted.
     #[arg(long)]
     follow: bool,
@@ -37,13 +40,16 @@ struct Page {
 }
 
 pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
-    let CompletionsArgs { remote, mut after, follow } = args;
+    let CompletionsArgs { remote, mut after, stuck, follow } = args;
     remote::run(remote, async |remote| {
         let page_after = |after: u64, wait: Option<&str>| {
             let wait = wait.map(str::to_owned);
             let after = ("after", Some(after.to_string()));
             let limit = ("limit", Some(PAGE.to_string()));
-            path::with_query(path::COMPLETIONS, &[after, limit, ("wait", wait)])
+            path::with_query(
+                path::COMPLETIONS,
+                &[after, limit, ("wait", wait), ("kind", stuck.then(|| "all".to_owned()))],
+            )
         };
         // The first page without retries: a node that is not there is reported at once.
         let mut page: Page = remote.get(&page_after(after, None)).await?.value;

@@ -20,7 +20,7 @@ use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts
 use tollgate_engine::{CreateError, Unserved};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::finality::FinalityRule;
-use tollgate_model::port::Page;
+use tollgate_model::port::{FeedFilter, Page};
 use tollgate_model::{Address, Intent, RequestId, Seq, Submitter, Text, TxState, U256};
 use tollgate_server::Api;
 use tollgate_signer::{Key, LocalSigner};
@@ -238,7 +238,8 @@ async fn follow(
     let (mut after, mut confirmed, mut seen) = (Seq::MIN, 0, 0);
     while seen < intents && begun.elapsed() < PATIENCE {
         let asked = Page::new(Page::MAX)?;
-        let page = api.store.completions(api.engine.chain_id(), after, asked).await?;
+        let page =
+            api.store.completions(FeedFilter::finals(api.engine.chain_id()), after, asked).await?;
         after = page.next(after, asked);
         for entry in &page.items {
             seen += 1;

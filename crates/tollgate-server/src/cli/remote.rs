@@ -186,6 +186,11 @@ impl Remote {
         }
     }
 
+    /// Asks the node from now on to hold answers about a transaction back until it is final.
+    pub(super) fn wait_for_finality(&mut self, seconds: u32) {
+        self.node = self.node.clone().with_wait(seconds);
+    }
+
     /// Prints an answer: unchanged with `--json`, else as `table` prints it.
     pub(super) fn print<T>(
         &self,

@@ -61,6 +61,9 @@ struct GetArgs {
     /// Show nonce, fencing token, attempts and schedule as well.
     #[arg(long)]
     operator: bool,
+    /// Wait up to this many seconds for the transaction to be final; at most 60.
+    #[arg(long, value_name = "SECONDS")]
+    wait: Option<u32>,
 }
 
 #[derive(Args)]
@@ -152,6 +155,9 @@ async fn get(remote: &mut Remote, args: GetArgs) -> Result<(), Failed> {
             path::with_query(path::BY_REQUEST, &params)
         }
     };
+    if let Some(seconds) = args.wait {
+        remote.wait_for_finality(seconds);
+    }
     if args.operator {
         let found: Answer<OperatorTx> = remote.get(&path).await?;
         return remote.print(&found, show::operator_tx);

@@ -59,6 +59,7 @@ sections! {
     hook: stuck::HookSettings = "stuck.hook";
     reconcile: stuck::ReconcileSettings = "reconcile";
     reservations: submitter::ReservationSettings = "reservations";
+    confirmations: node::ConfirmationSettings = "confirmations";
     http: node::HttpSettings = "http";
     startup: node::StartupSettings = "startup";
     drain: node::DrainSettings = "drain";

@@ -1,9 +1,9 @@
 //! Creates one transaction. Many at once are in `batch`.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use tollgate_api::{Create, ErrorCode, Simulation, Tx};
+use tollgate_api::{Create, ErrorCode, Simulation, Tx, path};
 use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated, Unserved};
 use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
@@ -31,7 +31,8 @@ may_fail! {
 /// Durable when it is answered. What the chain would certainly refuse is refused before a nonce is
 /// touched, and a refused create leaves nothing behind. Safe to repeat with the same `requestId` (or
 /// `Idempotency-Key`), also after a timeout: one request makes one transaction, and a repeat is
-/// answered with it whatever the chain says by then.
+/// answered with it whatever the chain says by then. With `Prefer: wait=30` the answer comes when the
+/// transaction is final, or after that time.
 #[utoipa::path(
     post,
     path = "/api/v1/tx",
@@ -61,7 +62,10 @@ may_fail! {
         })))
     )),
     responses(
-        (status = 202, description = "New, and durable.", body = Tx),
+        (status = 202, description = "New, and durable.", body = Tx, headers(
+            ("location" = String, description = "The path of the transaction."),
+            ("preference-applied" = String, description = "The wait that was applied.")
+        )),
         (status = 200, description = "The same request was made before: its transaction. With \
             `simulate=true`, and if it is new: what it would cost.", body = inline(CreateAnswer)),
         CreateProblems
@@ -94,7 +98,11 @@ pub(crate) async fn create(
     let submitter = request.submitter;
     let prepared = prepare(&api, request).await?;
     let (status, tx) = outcome(&api, submitter, api.engine.submit(prepared)).await?;
-    Ok((status, axum::Json(tx)).into_response())
+    let location = (status == StatusCode::ACCEPTED).then(|| path::tx(&tx.tx_id));
+    let location = location.and_then(|path| HeaderValue::from_str(&path).ok());
+    let mut response = (status, axum::Json(tx)).into_response();
+    response.headers_mut().extend(location.map(|path| (header::LOCATION, path)));
+    Ok(response)
 }
 
 /// A transaction that was there before, or a simulation.

@@ -23,17 +23,21 @@ use tower::ServiceExt;
 
 use super::batch::{BatchItems, check_size};
 use super::body::{Fields, raw, read_object, read_whole};
+use super::chain_scope::AllChains;
 use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX, to_response};
 use super::middleware::trace_id;
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::read::parse_id;
 use super::served_chains::{Chains, ServedChain};
+use super::wait;
 
 /// On a request: another node passed it on because it does not serve the chain. It is not passed on
 /// again.
 pub(crate) const ROUTED: HeaderName = HeaderName::from_static(tollgate_api::header::ROUTED);
 
+/// The paths that answer for all chains if a request names none.
+const OF_ALL_CHAINS: [&str; 3] = [path::TX, path::COMPLETIONS, path::COSTS];
 /// The time for which a chain that no live node serves counts as one that is served again soon.
 const SERVED_WITHIN: Duration = Duration::from_secs(3_600);
 
@@ -45,7 +49,11 @@ pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Requ
         return problem.into_response();
     }
     DefaultBodyLimit::max(body_bytes_max).apply(&mut request);
-    match dispatch(&chains, request).await {
+    let answered = match wait::asked(&request) {
+        Some(wait) => wait::answer(&chains, wait, request).await,
+        None => dispatch(&chains, request).await,
+    };
+    match answered {
         Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
@@ -63,7 +71,7 @@ fn check_declared_length(headers: &HeaderMap, bytes_max: usize) -> Result<(), Pr
     }
 }
 
-async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Problem> {
+pub(crate) async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Problem> {
     if let Some(named) = named_chain(&mut request)? {
         return match find(chains, &named) {
             Some(chain) => run(chain, request).await,
@@ -72,8 +80,10 @@ async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Pro
     }
     let path = request.uri().path();
     if let Some(id) = tx_in(path) {
-        // Reads need no engine, and the routes of any chain refuse a malformed id.
-        let tx_id = parse_id(id).ok().filter(|_| request.method() == Method::POST);
+        // Reads need no engine, and the routes of any chain refuse a malformed id. An action needs the
+        // chain's engine, and so do log entries.
+        let needs_engine = request.method() == Method::POST || asks_for_logs(&request);
+        let tx_id = parse_id(id).ok().filter(|_| needs_engine);
         let record = match tx_id {
             Some(tx_id) => chains.store().tx(tx_id).await?,
             None => None,
@@ -92,10 +102,18 @@ async fn dispatch(chains: &Chains, mut request: Request) -> Result<Response, Pro
     if let Some(chain) = chains.only() {
         return run(chain, request).await;
     }
+    if request.method() == Method::GET && OF_ALL_CHAINS.contains(&path) {
+        request.extensions_mut().insert(AllChains);
+        return run_anywhere(chains, request).await;
+    }
     if needs_chain(path) {
         return Err(chain_missing(chains, "chainId"));
     }
     run_anywhere(chains, request).await
+}
+
+fn asks_for_logs(request: &Request) -> bool {
+    request.uri().query().is_some_and(|query| query.split('&').any(|pair| pair == "logs=true"))
 }
 
 /// A chain that a request names, and where it does so.
@@ -174,7 +192,7 @@ fn find<'a>(chains: &'a Chains, named: &NamedChain) -> Option<&'a ServedChain> {
 fn tx_in(path: &str) -> Option<&str> {
     let rest = path.strip_prefix(path::TX)?.strip_prefix('/')?;
     let id = rest.split('/').next()?;
-    // The other paths at this place are no ids.
+    // The other paths at this place are no ids. A hash is looked up by any node, as an id is.
     let is_other = [path::BATCH, path::BY_REQUEST, path::COMPLETIONS].contains(&path);
     (!is_other).then_some(id)
 }
@@ -184,7 +202,7 @@ fn needs_chain(path: &str) -> bool {
     let is_under = |root: &str| {
         path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    is_under(path::TX) || is_under(path::SUBMITTERS)
+    [path::TX, path::SUBMITTERS, path::COSTS].into_iter().any(is_under)
 }
 
 fn chain_missing(chains: &Chains, field: &str) -> Problem {

@@ -4,37 +4,65 @@ use std::time::Duration;
 
 use axum::extract::State;
 use tokio::time::Instant;
-use tollgate_api::{ErrorCode, Feed};
-use tollgate_model::port::{FeedStore, Page};
-use tollgate_model::{ChainId, Seq};
+use tollgate_api::{ErrorCode, Feed, quoted};
+use tollgate_model::Seq;
+use tollgate_model::port::{FeedFilter, FeedStore, Page};
 
 use super::Api;
-use super::feed_watch::FeedWatch;
+use super::chain_scope::ChainScope;
 use super::openapi::may_fail;
 use super::params::FeedParams;
 use super::problem::Problem;
 use super::query::{QueryParams, decimal};
+use super::shared_poll::SharedPoll;
 
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
         CursorAhead, StoreUnavailable;
 }
 
+/// The end of the feed of each filter, for all long polls.
+pub(crate) struct FeedEnds {
+    /// One chain, all chains; without stuck transactions, with them.
+    by_filter: [[SharedPoll<Seq>; 2]; 2],
+}
+
+impl Default for FeedEnds {
+    fn default() -> Self {
+        let end = || SharedPoll::new(Seq::MIN);
+        Self { by_filter: [[end(), end()], [end(), end()]] }
+    }
+}
+
+impl FeedEnds {
+    /// Ends all waits, now and from now on: the node is shutting down.
+    pub(crate) fn close(&self) {
+        self.by_filter.iter().flatten().for_each(SharedPoll::close);
+    }
+
+    fn of(&self, filter: FeedFilter) -> &SharedPoll<Seq> {
+        let scope = &self.by_filter[usize::from(filter.chain_id.is_none())];
+        &scope[usize::from(filter.with_stuck)]
+    }
+}
+
 /// Read the feed of outcomes
 ///
 /// Every transaction that becomes final appears once, in an order that never changes. A reader that
 /// remembers only `next` misses nothing. With `wait` the answer comes as soon as there is something,
-/// or empty after that time, and at once from a node that is being stopped.
+/// or empty after that time, and at once from a node that is being stopped. With `kind=all` there are
+/// also entries of transactions that became stuck (`stuck`) or ceased to be (`unstuck`).
 #[utoipa::path(
     get,
     path = "/api/v1/tx/completions",
     operation_id = "readCompletions",
     tag = "feed",
     params(FeedParams),
-    responses((status = 200, description = "Outcomes, in order.", body = Feed), FeedProblems)
+    responses((status = 200, description = "Entries, in order.", body = Feed), FeedProblems)
 )]
 pub(crate) async fn completions(
     State(api): State<Api>,
+    scope: ChainScope,
     mut params: QueryParams,
 ) -> Result<axum::Json<Feed>, Problem> {
     // I10: numbers follow the order of commits, so `next` is all that a reader needs.
@@ -42,15 +70,24 @@ pub(crate) async fn completions(
     let after = after.unwrap_or(Seq::MIN);
     let page = params.page()?;
     let wait = params.wait()?;
+    let with_stuck = match params.take("kind").as_deref() {
+        None | Some("final") => false,
+        Some("all") => true,
+        Some(other) => {
+            let what = format!("{} must be final or all", quoted(other));
+            return Err(Problem::of_field(ErrorCode::InvalidQuery, "kind", what));
+        }
+    };
     params.end()?;
-    let chain = api.engine.chain_id();
-    read(&*api.store, &api.feed_watch, chain, after, page, wait).await.map(axum::Json)
+    let filter = FeedFilter { chain_id: scope.chain_id(), with_stuck };
+    let end = api.feed_ends.of(filter);
+    read(&*api.store, end, filter, after, page, wait).await.map(axum::Json)
 }
 
 async fn read(
     feed: &dyn FeedStore,
-    watch: &FeedWatch,
-    chain: ChainId,
+    end: &SharedPoll<Seq>,
+    filter: FeedFilter,
     after: Seq,
     page: Page,
     wait: Duration,
@@ -58,7 +95,7 @@ async fn read(
     let until = Instant::now() + wait;
     let mut seen = after;
     loop {
-        let found = feed.completions(chain, seen, page).await?;
+        let found = feed.completions(filter, seen, page).await?;
         if seen > found.end {
             let detail = format!(
                 "{after} is beyond the end of the feed, {}; it is a cursor of another database",
@@ -67,12 +104,13 @@ async fn read(
             return Err(Problem::of_field(ErrorCode::CursorAhead, "after", detail));
         }
         let answer = Feed::new(&found, seen, page);
-        // What other chains added is passed over, and the wait goes on.
+        // What the filter leaves out is passed over, and the wait goes on.
         seen = found.next(seen, page);
-        if !found.items.is_empty()
-            || wait.is_zero()
-            || !watch.has_grown(feed, chain, seen, until).await?
-        {
+        if !found.items.is_empty() || wait.is_zero() {
+            return Ok(answer);
+        }
+        let has_grown = end.reaches(until, || feed.feed_end(filter), |end| *end > seen).await?;
+        if !has_grown {
             return Ok(answer);
         }
     }
@@ -85,7 +123,7 @@ mod tests {
     use tokio::sync::watch;
     use tokio::task::JoinSet;
     use tollgate_model::port::{Completion, FeedPage, OutboxEvent, StoreError};
-    use tollgate_model::{Address, Submitter, Timestamp, TxId, TxState};
+    use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId, TxState};
     use uuid::Uuid;
 
     use super::*;
@@ -97,6 +135,10 @@ mod tests {
 
     fn chain(id: u64) -> ChainId {
         ChainId::new(id).unwrap()
+    }
+
+    fn own() -> FeedFilter {
+        FeedFilter::finals(chain(OWN))
     }
 
     /// A feed that counts what it is asked.
@@ -123,6 +165,8 @@ mod tests {
                 state: TxState::Confirmed,
                 tx_hash: None,
                 at: Timestamp::EPOCH,
+                payload: None,
+                mined: None,
             });
         }
 
@@ -145,23 +189,24 @@ mod tests {
     impl FeedStore for Counted {
         async fn completions(
             &self,
-            chain: ChainId,
+            of: FeedFilter,
             after: Seq,
             _: Page,
         ) -> Result<FeedPage, StoreError> {
             self.pages.send_modify(|pages| *pages += 1);
             let entries = self.entries.lock().unwrap();
-            let wanted =
-                |entry: &&Completion| entry.seq > after && entry.submitter.chain_id == chain;
+            let wanted = |entry: &&Completion| {
+                entry.seq > after && of.chain_id == Some(entry.submitter.chain_id)
+            };
             let items = entries.iter().filter(wanted).cloned().collect();
             drop(entries);
             Ok(FeedPage { items, end: self.end() })
         }
 
-        async fn feed_end(&self, chain: ChainId) -> Result<Seq, StoreError> {
+        async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
             self.ends.send_modify(|ends| *ends += 1);
             let entries = self.entries.lock().unwrap();
-            let last = entries.iter().rfind(|entry| entry.submitter.chain_id == chain);
+            let last = entries.iter().rfind(|entry| of.chain_id == Some(entry.submitter.chain_id));
             Ok(last.map_or(Seq::MIN, |entry| entry.seq))
         }
 
@@ -174,20 +219,22 @@ mod tests {
         }
     }
 
-    fn readers(feed: &Arc<Counted>, watch: &Arc<FeedWatch>) -> JoinSet<Result<Feed, Problem>> {
+    fn readers(
+        feed: &Arc<Counted>,
+        watch: &Arc<SharedPoll<Seq>>,
+    ) -> JoinSet<Result<Feed, Problem>> {
         let mut readers = JoinSet::new();
         for _ in 0..READERS {
             let (feed, watch) = (feed.clone(), watch.clone());
             let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-            readers
-                .spawn(async move { read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await });
+            readers.spawn(async move { read(&*feed, &watch, own(), Seq::MIN, page, wait).await });
         }
         readers
     }
 
     #[tokio::test]
     async fn waiting_readers_cost_one_query_for_each_look() {
-        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(SharedPoll::new(Seq::MIN)));
         let readers = readers(&feed, &watch);
         feed.until_all_wait().await;
         assert_eq!(*feed.pages.borrow(), READERS, "one page for each, at first");
@@ -205,7 +252,7 @@ mod tests {
 
     #[tokio::test]
     async fn nobody_looks_when_nobody_waits() {
-        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(SharedPoll::new(Seq::MIN)));
         let readers = readers(&feed, &watch);
         feed.until_all_wait().await;
         feed.add();
@@ -215,7 +262,7 @@ mod tests {
 
     #[tokio::test]
     async fn waiting_readers_are_answered_empty_when_the_node_stops() {
-        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(FeedWatch::default()));
+        let (feed, watch) = (Arc::new(Counted::default()), Arc::new(SharedPoll::new(Seq::MIN)));
         let readers = readers(&feed, &watch);
         feed.until_all_wait().await;
         watch.close();
@@ -224,35 +271,35 @@ mod tests {
             assert_eq!(answer, serde_json::json!({ "items": [], "next": 0 }));
         }
         let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-        let late = read(&*feed, &watch, chain(OWN), Seq::MIN, page, wait).await.unwrap();
+        let late = read(&*feed, &watch, own(), Seq::MIN, page, wait).await.unwrap();
         assert_eq!(serde_json::to_value(late).unwrap()["next"], 0);
     }
 
     #[tokio::test]
     async fn cursor_beyond_the_end_is_refused_and_one_at_the_end_waits() {
-        let (feed, watch) = (Counted::default(), FeedWatch::default());
+        let (feed, watch) = (Counted::default(), SharedPoll::new(Seq::MIN));
         let page = Page::new(10).unwrap();
         let at = |seq: u64| Seq::new(seq).unwrap();
         feed.add();
         for wait in [Duration::ZERO, Duration::from_secs(60)] {
-            let ahead = read(&feed, &watch, chain(OWN), at(2), page, wait).await.err().unwrap();
+            let ahead = read(&feed, &watch, own(), at(2), page, wait).await.err().unwrap();
             assert_eq!(
                 (ahead.code, ahead.body.field.as_deref()),
                 (ErrorCode::CursorAhead, Some("after"))
             );
         }
-        let none = read(&feed, &watch, chain(OWN), at(1), page, Duration::from_millis(1)).await;
+        let none = read(&feed, &watch, own(), at(1), page, Duration::from_millis(1)).await;
         let none = none.unwrap();
         assert_eq!(serde_json::to_value(none).unwrap()["next"], 1);
     }
 
     #[tokio::test]
     async fn completion_of_another_chain_ends_no_wait_and_is_passed_over() {
-        let (feed, watch) = (Counted::default(), FeedWatch::default());
+        let (feed, watch) = (Counted::default(), SharedPoll::new(Seq::MIN));
         let page = Page::new(10).unwrap();
         feed.add_of(chain(OTHER));
         let wait = Duration::from_secs(60);
-        let waiting = read(&feed, &watch, chain(OWN), Seq::MIN, page, wait);
+        let waiting = read(&feed, &watch, own(), Seq::MIN, page, wait);
         let grow = async {
             feed.until_ends(1).await;
             feed.add_of(chain(OTHER));

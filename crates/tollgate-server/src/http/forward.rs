@@ -40,9 +40,10 @@ pub(crate) const FORWARDED_BODY_BYTES_MAX: usize =
     BODY_BYTES_MAX + BATCH_ITEMS_MAX * WITH_REQUEST_ID_BYTES_MAX;
 
 /// The headers of another node's answer that reach the caller.
-const ANSWER_HEADERS: [HeaderName; 3] = [
+const ANSWER_HEADERS: [HeaderName; 4] = [
     header::CONTENT_TYPE,
     header::RETRY_AFTER,
+    header::LOCATION,
     HeaderName::from_static(tollgate_api::header::NEXT_CURSOR),
 ];
 

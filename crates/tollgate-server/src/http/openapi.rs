@@ -143,6 +143,7 @@ pub(crate) fn base() -> OpenApi {
             tag("transactions", "Create transactions and read them back."),
             tag("actions", "Step in where a transaction does not move, or is not wanted any more."),
             tag("feed", "Learn of outcomes, each exactly once, in order."),
+            tag("reports", "Sums over many transactions."),
             tag("submitters", "The accounts that send."),
             tag("chains", "The chains that a node serves."),
             tag("nonces", "For callers that sign and send by themselves."),
@@ -160,8 +161,8 @@ fn description() -> String {
          UTC. Errors are `application/problem+json` with a `code` to switch on; each code has a \
          page at `/docs/errors/{{code}}`. Unknown fields and parameters are refused.\n\n\
          Limits: a body has at most {BODY_BYTES_MAX} bytes, a batch {BATCH_ITEMS_MAX} items, metadata \
-         {METADATA_BYTES_MAX} bytes as text. A request is answered within {} s, a long poll within {} s; \
-         what takes longer is answered with 503 `timeout`.",
+         {METADATA_BYTES_MAX} bytes as text. A request is answered within {} s, a long poll within {} s, \
+         one with `Prefer: wait` that much later; what takes longer is answered with 503 `timeout`.",
         TIME_LIMIT.as_secs(),
         LONG_POLL_LIMIT.as_secs(),
     )

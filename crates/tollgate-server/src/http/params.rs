@@ -1,6 +1,7 @@
 //! The parameters of the routes in the OpenAPI document. `query.rs` reads them; a test sends each of
 //! these to its route.
 
+use tollgate_api::limit::WAIT_MAX;
 use tollgate_api::{ErrorCode, header, schema};
 use tollgate_model::port::Page;
 use tollgate_model::{Nonce, RequestId, Seq};
@@ -9,7 +10,7 @@ use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Type};
 use utoipa::openapi::{Object, RefOr, Required, Schema};
 use utoipa::{IntoParams, PartialSchema};
 
-use super::query::{PAGE_DEFAULT, WAIT_MAX};
+use super::query::PAGE_DEFAULT;
 
 /// Declares a route's set of parameters.
 macro_rules! params {
@@ -25,16 +26,19 @@ macro_rules! params {
 }
 
 params! {
-    CreateParams: idempotency_key(), simulate(), chain_id();
+    CreateParams: idempotency_key(), prefer(), simulate(), chain_id();
     BatchParams: batch_key(), chain_id();
-    TxParams: tx_id(), view(), chain_id();
+    TxParams: tx_id(), prefer(), view(), logs(), chain_id();
+    HashParams: hash(), prefer(), view(), logs(), chain_id();
     ActionParams: tx_id(), chain_id();
-    RequestParams: required(submitter()), request_id(), view(), chain_id();
+    RequestParams: required(submitter()), request_id(), prefer(), view(), logs(), chain_id();
     ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
         time("to", "Accepted before this time."), cursor("`next` of the page before."),
-        limit(), chain_id();
+        limit(), view(), chain_id();
     HistoryParams: tx_id(), after("`next` of the page before: a version."), limit(), chain_id();
-    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait(), chain_id();
+    FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait(), kind(), chain_id();
+    CostParams: required(time("from", "Final at this time or later.")),
+        time("to", "Final before this time; now by default."), group_by(), chain_id();
     SubmittersParams: cursor("`next` of the page before: an address."), limit(), chain_id();
     SubmitterParams: address(), chain_id();
     SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit(), chain_id();
@@ -116,6 +120,17 @@ fn batch_key() -> Parameter {
     parameter(ParameterIn::Header, header::IDEMPOTENCY_KEY, about, schema::RequestId::schema())
 }
 
+fn prefer() -> Parameter {
+    let about = format!(
+        "`wait=30` (RFC 7240) holds the answer back until the transaction is final, for that many \
+         seconds and {} at most; with `until=submitted` or `until=mined` as a second preference, until it \
+         has come that far. `Preference-Applied` names the wait that was applied; without it, there was \
+         none.",
+        WAIT_MAX.as_secs()
+    );
+    parameter(ParameterIn::Header, "Prefer", about, Object::with_type(Type::String))
+}
+
 fn simulate() -> Parameter {
     let about = "`true`: only prepare. Nothing is kept, no nonce is used, and the answer tells \
                  what it would cost.";
@@ -128,9 +143,36 @@ fn view() -> Parameter {
     query("view", about, schema::names(["operator"]))
 }
 
+fn hash() -> Parameter {
+    let about = "The hash of any attempt of the transaction.";
+    parameter(ParameterIn::Path, "hash", about, schema::Hash::schema())
+}
+
+fn logs() -> Parameter {
+    let about = "`true` adds the log entries, read from the chain now.";
+    let flag = ObjectBuilder::new().schema_type(Type::Boolean).default(Some(false.into()));
+    query("logs", about, flag)
+}
+
+fn kind() -> Parameter {
+    let about = "`final`: the outcomes alone. `all`: also `stuck` and `unstuck` entries.";
+    query("kind", about, schema::names(["final", "all"]).default(Some("final".into())))
+}
+
+fn group_by() -> Parameter {
+    let about = "Names that the sums are grouped by, separated by commas: `submitter`, `day` (UTC), and \
+                 up to four `metadata.KEY` with a name of the metadata's top level.";
+    let names = ArrayBuilder::new().items(Object::with_type(Type::String));
+    let mut names = query("groupBy", about, names);
+    names.style = Some(ParameterStyle::Form);
+    names.explode = Some(false);
+    names
+}
+
 fn chain_id() -> Parameter {
     let about = "The chain that the call is about. Needed where the node serves several and the path \
-                 names no transaction.";
+                 names no transaction; without it, lists, the feed and reports are about all chains of \
+                 the database.";
     query("chainId", about, whole(1, i64::MAX as u64))
 }
 

@@ -8,6 +8,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use tollgate_api::limit::WAIT_MAX;
 use tollgate_api::{ErrorCode, parse_duration, quoted, read_address};
 use tollgate_model::port::Page;
 use tollgate_model::secret::masked;
@@ -20,8 +21,6 @@ use super::read::parse_id;
 
 /// Rows in a page where the caller does not say.
 pub(crate) const PAGE_DEFAULT: u32 = 100;
-/// The longest a poll may wait (I13).
-pub(crate) const WAIT_MAX: Duration = Duration::from_secs(60);
 
 /// The parameters of a path, in order.
 pub(crate) struct PathParams<T>(pub(crate) T);

@@ -1,27 +1,31 @@
 //! Reads transactions, lists and audit trails.
 
 use axum::extract::State;
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
-use tollgate_api::header::NEXT_CURSOR;
 use tollgate_api::{
-    BlockedBy, ErrorCode, HistoryEntry, HistoryPage, OperatorTx, Tx, TxAnswer, TxPage, quoted,
+    BlockedBy, ConfirmationList, ErrorCode, HistoryEntry, HistoryPage, OperatorTx, Tx, TxAnswer,
+    TxLogs, TxPage, quoted, read_hash,
 };
+use tollgate_engine::Standing;
 use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
 use tollgate_model::{RequestId, Submitter, TxId};
 
 use super::Api;
+use super::chain_scope::ChainScope;
 use super::create_request::read_time;
+use super::csv;
 use super::openapi::may_fail;
-use super::params::{HistoryParams, ListParams, RequestParams, TxParams};
+use super::params::{HashParams, HistoryParams, ListParams, RequestParams, TxParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page};
 
 may_fail! {
-    TxProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, StoreUnavailable;
+    TxProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, Unavailable, StoreUnavailable;
+    HashProblems: InvalidPath, InvalidHex, NotFound, InvalidQuery, Unavailable, StoreUnavailable;
     RequestProblems: MissingField, InvalidAddress, InvalidRequestId, InvalidNumber, WrongChain,
-        NotFound, InvalidQuery, StoreUnavailable;
-    ListProblems: InvalidQuery, InvalidLimit, InvalidCursor, InvalidNumber, InvalidAddress,
+        NotFound, InvalidQuery, Unavailable, StoreUnavailable;
+    ListProblems: InvalidQuery, MissingField, InvalidLimit, InvalidCursor, InvalidNumber, InvalidAddress,
         InvalidState, InvalidTime, WrongChain, StoreUnavailable;
     HistoryProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, InvalidLimit, InvalidNumber,
         InvalidCursor,
@@ -30,7 +34,8 @@ may_fail! {
 
 /// Read a transaction
 ///
-/// Callers see states and results. `view=operator` adds nonce, fencing token, attempts and schedule.
+/// Callers see states and results. `view=operator` adds nonce, fencing token, attempts and schedule. With
+/// `Prefer: wait=30` the answer comes when the transaction is final, or after that time.
 #[utoipa::path(
     get,
     path = "/api/v1/tx/{txId}",
@@ -44,12 +49,44 @@ pub(crate) async fn one(
     PathParams(tx_id): PathParams<String>,
     mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let operator = is_operator(&mut params)?;
+    let view = View::read(&mut params)?;
     params.end()?;
     let tx_id = parse_id(&tx_id)?;
     let found =
         api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
-    Ok(axum::Json(in_view(&api, &found, operator).await?))
+    Ok(axum::Json(in_view(&api, &found, view).await?))
+}
+
+/// Read a transaction by the hash of an attempt
+///
+/// Of any attempt: one that was replaced or never mined finds its transaction as well.
+#[utoipa::path(
+    get,
+    path = "/api/v1/tx/by-hash/{hash}",
+    operation_id = "getTxByHash",
+    tag = "transactions",
+    params(HashParams),
+    responses((status = 200, description = "The transaction.", body = TxAnswer), HashProblems)
+)]
+pub(crate) async fn by_hash(
+    State(api): State<Api>,
+    PathParams(hash): PathParams<String>,
+    mut params: QueryParams,
+) -> Result<axum::Json<TxAnswer>, Problem> {
+    let view = View::read(&mut params)?;
+    params.end()?;
+    let hash = read_hash("hash", &hash)?;
+    let mut found = None;
+    for (_, tx_id) in api.store.tx_ids_by_hash(&[hash]).await? {
+        // Without a chain id in its bytes a transaction can be on several chains with one hash.
+        let record = api.store.tx(tx_id).await?;
+        let is_here = |tx: &TxRecord| tx.submitter.chain_id == api.engine.chain_id();
+        if found.is_none() || record.as_ref().is_some_and(is_here) {
+            found = record;
+        }
+    }
+    let found = found.ok_or_else(|| Problem::not_found("transaction", "hash"))?;
+    Ok(axum::Json(in_view(&api, &found, view).await?))
 }
 
 /// Read a transaction by its request
@@ -65,7 +102,7 @@ pub(crate) async fn by_request(
     State(api): State<Api>,
     mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let operator = is_operator(&mut params)?;
+    let view = View::read(&mut params)?;
     let address = params.address("submitter")?.ok_or_else(|| Problem::missing("submitter"))?;
     let request_id = RequestId::new(params.required("requestId")?).map_err(|error| {
         Problem::of_field(ErrorCode::InvalidRequestId, "requestId", error.problem)
@@ -74,13 +111,13 @@ pub(crate) async fn by_request(
     let submitter = Submitter::new(api.engine.chain_id(), address);
     let found = api.store.tx_by_request(submitter, &request_id).await?;
     let found = found.ok_or_else(|| Problem::not_found("request", "requestId"))?;
-    Ok(axum::Json(in_view(&api, &found, operator).await?))
+    Ok(axum::Json(in_view(&api, &found, view).await?))
 }
 
 /// List transactions
 ///
 /// Newest first. With `Accept: text/csv` the same page comes as CSV, and `next` in the header
-/// `x-next-cursor`.
+/// `x-next-cursor`. `view=operator` adds the nonce.
 #[utoipa::path(
     get,
     path = "/api/v1/tx",
@@ -90,24 +127,31 @@ pub(crate) async fn by_request(
     responses(
         (status = 200, description = "A page.", content(
             (TxPage = "application/json"),
-            (String = "text/csv", example = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt,blockNumber,gasUsed,effectiveGasPrice,fee,contractAddress\r\n")
+            (String = "text/csv", example = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt,blockNumber,gasUsed,effectiveGasPrice,fee,contractAddress,to,value,transactionIndex,blockTime,confirmations\r\n")
         ), headers(("x-next-cursor" = String, description = "`next`, of a page as CSV."))),
         ListProblems
     )
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
+    scope: ChainScope,
     headers: HeaderMap,
     mut params: QueryParams,
 ) -> Result<Response, Problem> {
     let page = params.page()?;
     let after = params.cursor("cursor", |text| text.parse::<TxId>().ok())?;
-    let chain_id = api.engine.chain_id();
+    let operator = is_operator(&mut params)?;
+    let submitter = match (params.address("submitter")?, scope.chain_id()) {
+        (Some(address), Some(chain_id)) => Some(Submitter::new(chain_id, address)),
+        // An account is on one chain.
+        (Some(_), None) => return Err(Problem::missing("chainId")),
+        (None, _) => None,
+    };
     let instant =
         |name: &str, text: Option<String>| text.map(|text| read_time(name, &text)).transpose();
     let filter = ListFilter {
-        chain_id: Some(chain_id),
-        submitter: params.address("submitter")?.map(|address| Submitter::new(chain_id, address)),
+        chain_id: scope.chain_id(),
+        submitter,
         states: params.states()?.map_or(StateFilter::Any, StateFilter::Of),
         from: instant("from", params.take("from"))?,
         to: instant("to", params.take("to"))?,
@@ -123,12 +167,12 @@ pub(crate) async fn list(
     let blocked = |tx: &TxRecord| BlockedBy::of(tx, head.as_ref().filter(|_| waits(tx))?);
     let shown = |tx: &TxRecord| {
         let blocked_by = blocked(tx).map(BlockedBy::for_callers);
-        Tx { blocked_by, ..Tx::from(tx) }
+        let nonce = tx.nonce.filter(|_| operator).map(|nonce| nonce.get());
+        Tx { blocked_by, nonce, ..Tx::from(tx) }.at_head(api.head_of(tx.submitter.chain_id))
     };
     let items: Vec<Tx> = found.iter().map(shown).collect();
-    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-    if accept.is_some_and(|accept| accept.starts_with("text/csv")) {
-        return Ok(csv(&items, next.as_deref()));
+    if csv::is_wanted(&headers) {
+        return Ok(csv::list(&items, next.as_deref(), operator));
     }
     Ok(axum::Json(TxPage { items, next }).into_response())
 }
@@ -160,24 +204,89 @@ pub(crate) async fn history(
     Ok(axum::Json(HistoryPage { items, next }))
 }
 
-async fn in_view(api: &Api, tx: &TxRecord, operator: bool) -> Result<TxAnswer, Problem> {
-    if !operator {
-        return Ok(TxAnswer::Caller(Box::new(for_callers(api, tx).await?)));
+/// The additions to a transaction that a read asks for.
+struct View {
+    operator: bool,
+    logs: bool,
+}
+
+impl View {
+    fn read(params: &mut QueryParams) -> Result<Self, Problem> {
+        Ok(Self { operator: is_operator(params)?, logs: params.flag("logs")? })
     }
-    Ok(TxAnswer::Operator(Box::new(for_operators(api, tx).await?)))
+}
+
+async fn in_view(api: &Api, tx: &TxRecord, view: View) -> Result<TxAnswer, Problem> {
+    let logs = if view.logs { Some(logs_of(api, tx).await?) } else { None };
+    if view.operator {
+        let mut shown = for_operators(api, tx).await?;
+        shown.tx.logs = logs;
+        return Ok(TxAnswer::Operator(Box::new(shown)));
+    }
+    let shown = for_callers(api, tx).await?;
+    let confirmations = match api.shared.exposes_confirmations {
+        true => confirmations_of(api, tx).await?,
+        false => None,
+    };
+    Ok(TxAnswer::Caller(Box::new(Tx { logs, confirmations, ..shown })))
+}
+
+/// The log entries, as the chain has them now.
+async fn logs_of(api: &Api, tx: &TxRecord) -> Result<TxLogs, Problem> {
+    let Some(mined) = &tx.mined else { return Ok(TxLogs::new(&[])) };
+    let unavailable = |why: String| Problem::new(ErrorCode::Unavailable, why);
+    if tx.submitter.chain_id != api.engine.chain_id() {
+        return Err(unavailable(format!("chain {} is not followed here", tx.submitter.chain_id)));
+    }
+    let logs = api.engine.logs(mined).await.map_err(|error| unavailable(error.to_string()))?;
+    let logs = logs.ok_or_else(|| {
+        unavailable("no endpoint has the receipt in its block; it may be gone by now".to_owned())
+    })?;
+    Ok(TxLogs::new(&logs))
+}
+
+/// The blocks on top of a transaction: those of the canonical chain now while it is MINED, those that made
+/// it final afterwards.
+async fn confirmations_of(api: &Api, tx: &TxRecord) -> Result<Option<ConfirmationList>, Problem> {
+    let stored = api.store.confirmations(tx.tx_id).await?;
+    let new_fork = stored.as_ref().is_some_and(|list| list.new_fork);
+    let Some(mined) = &tx.mined else {
+        return Ok(new_fork.then(|| ConfirmationList::new(true, 0, &[])));
+    };
+    if let Some(list) = stored.filter(|_| tx.row.state.is_final()) {
+        return Ok(Some(ConfirmationList::new(new_fork, list.first_block, &list.hashes)));
+    }
+    let own_block = || (new_fork, mined.block_number, vec![mined.block_hash]);
+    let (new_fork, first_block, hashes) = match api.view_of(tx.submitter.chain_id) {
+        None => own_block(),
+        Some(view) => match view.standing(mined.block_number, mined.block_hash) {
+            Standing::Canonical => {
+                let (first_block, hashes) = view.hashes_from(mined.block_number);
+                (new_fork, first_block, hashes)
+            }
+            // The block has left the chain, and the record says so in a moment.
+            Standing::Orphaned => (true, mined.block_number, Vec::new()),
+            Standing::Ahead | Standing::Older => own_block(),
+        },
+    };
+    Ok(Some(ConfirmationList::new(new_fork, first_block, &hashes)))
 }
 
 /// A transaction as callers see it, with what it waits for.
 pub(crate) async fn for_callers(api: &Api, tx: &TxRecord) -> Result<Tx, Problem> {
     let blocked_by = blocked_by(api, tx).await?.map(BlockedBy::for_callers);
-    Ok(Tx { blocked_by, ..Tx::from(tx) })
+    Ok(Tx { blocked_by, ..Tx::from(tx) }.at_head(api.head_of(tx.submitter.chain_id)))
 }
 
 /// A transaction with all that operators see.
 pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx, Problem> {
     let attempts = api.store.attempts(tx.tx_id).await?;
     let history = api.store.history(tx.tx_id, 0, Page::new(Page::MAX)?).await?;
-    Ok(OperatorTx::new(tx, &attempts, &history, blocked_by(api, tx).await?))
+    let (blocked_by, confirmations) =
+        (blocked_by(api, tx).await?, confirmations_of(api, tx).await?);
+    let shown = Tx { blocked_by, confirmations, ..Tx::from(tx) };
+    let shown = shown.at_head(api.head_of(tx.submitter.chain_id));
+    Ok(OperatorTx::new(shown, tx, &attempts, &history))
 }
 
 /// A transaction can wait for another one while it is in no block and not final.
@@ -207,49 +316,5 @@ fn is_operator(params: &mut QueryParams) -> Result<bool, Problem> {
             let what = format!("{} must be operator", quoted(other));
             Err(Problem::of_field(ErrorCode::InvalidQuery, "view", what))
         }
-    }
-}
-
-/// The columns of the export. New ones are added at the end.
-const CSV_HEADER: &str = "txId,chainId,submitter,requestId,state,subState,txHash,createdAt,\
-     blockNumber,gasUsed,effectiveGasPrice,fee,contractAddress";
-
-/// The page as CSV, with the next cursor in a header.
-fn csv(found: &[Tx], next: Option<&str>) -> Response {
-    let mut text = format!("{CSV_HEADER}\r\n");
-    for tx in found {
-        let result = tx.result.as_ref();
-        let cells = [
-            cell(&tx.tx_id),
-            tx.chain_id.to_string(),
-            cell(&tx.submitter),
-            cell(tx.request_id.as_deref().unwrap_or_default()),
-            cell(&tx.state),
-            cell(tx.sub_state.as_deref().unwrap_or_default()),
-            cell(tx.tx_hash.as_deref().unwrap_or_default()),
-            cell(&tx.created_at),
-            result.map(|result| result.block_number.to_string()).unwrap_or_default(),
-            result.map(|result| result.gas_used.clone()).unwrap_or_default(),
-            result.and_then(|result| result.effective_gas_price.clone()).unwrap_or_default(),
-            result.and_then(|result| result.fee.clone()).unwrap_or_default(),
-            result.and_then(|result| result.contract_address.clone()).unwrap_or_default(),
-        ];
-        text += &(cells.join(",") + "\r\n");
-    }
-    let mut response = ([(header::CONTENT_TYPE, "text/csv; charset=utf-8")], text).into_response();
-    if let Some(next) = next.and_then(|next| next.parse().ok()) {
-        response.headers_mut().insert(NEXT_CURSOR, next);
-    }
-    response
-}
-
-/// Quoted where CSV needs it, and where a spreadsheet would take it for a formula.
-fn cell(text: &str) -> String {
-    let formula = text.starts_with(['=', '+', '-', '@', '\t']);
-    let text = if formula { format!("'{text}") } else { text.to_owned() };
-    if text.contains(['"', ',', '\r', '\n']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
     }
 }

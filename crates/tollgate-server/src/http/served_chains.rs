@@ -12,13 +12,14 @@ use axum::Router;
 use axum::extract::State;
 use tollgate_api::{Chain, ChainList, ChainWithEndpoints, Endpoint, ErrorCode, Ready};
 use tollgate_engine::Engine;
-use tollgate_model::port::{Page, Store};
+use tollgate_model::port::{FeedFilter, Page, Store};
 use tollgate_model::{ChainId, Seq};
 
 use super::openapi::may_fail;
 use super::peers::Peers;
 use super::problem::Problem;
-use super::{Api, BrowserPolicy, chain_routes};
+use super::wait::TxWatch;
+use super::{Api, BrowserPolicy, SharedApi, chain_routes};
 
 /// The age of a heartbeat up to which a node counts as alive, with the default lease.
 const LIVE_WITHIN: Duration = Duration::from_secs(10);
@@ -31,6 +32,24 @@ may_fail! {
 /// Tells the state of a chain's endpoints.
 pub type EndpointReader = Box<dyn Fn() -> Vec<Endpoint> + Send + Sync>;
 
+/// Options of the API of a node.
+#[derive(Clone)]
+pub struct ApiOptions {
+    /// The rules for requests of browsers.
+    pub browsers: BrowserPolicy,
+    /// The age of a heartbeat up to which another node counts as alive.
+    pub live_within: Duration,
+    /// Callers see the confirmations of a transaction.
+    pub exposes_confirmations: bool,
+}
+
+impl Default for ApiOptions {
+    fn default() -> Self {
+        let browsers = BrowserPolicy::default();
+        Self { browsers, live_within: LIVE_WITHIN, exposes_confirmations: false }
+    }
+}
+
 /// The chains of a node. Cheap to clone.
 #[derive(Clone)]
 pub struct Chains(Arc<Shared>);
@@ -39,6 +58,8 @@ struct Shared {
     served: Vec<ServedChain>,
     store: Arc<dyn Store>,
     peers: Arc<Peers>,
+    tx_watch: TxWatch,
+    api: Arc<SharedApi>,
     browsers: BrowserPolicy,
     live_within: Duration,
     draining: AtomicBool,
@@ -63,14 +84,8 @@ pub(crate) struct StartedChain {
 impl Chains {
     /// The chains of a node by id and name. Requests for a chain are refused until
     /// [`Self::mark_started`].
-    ///
-    /// `live_within` is the age of a heartbeat up to which another node counts as alive.
-    pub fn new(
-        served: Vec<(ChainId, String)>,
-        store: Arc<dyn Store>,
-        browsers: BrowserPolicy,
-        live_within: Duration,
-    ) -> Self {
+    pub fn new(served: Vec<(ChainId, String)>, store: Arc<dyn Store>, options: ApiOptions) -> Self {
+        let ApiOptions { browsers, live_within, exposes_confirmations } = options;
         let served = served.into_iter().map(|(id, name)| ServedChain {
             id,
             name,
@@ -81,21 +96,22 @@ impl Chains {
             served: served.collect(),
             store,
             peers: Arc::default(),
+            tx_watch: TxWatch::default(),
+            api: Arc::new(SharedApi { exposes_confirmations, ..SharedApi::default() }),
             browsers,
             live_within,
             draining: AtomicBool::new(false),
         }))
     }
 
-    /// The chain of a node that serves one, with the default rules for browsers and without the state
-    /// of endpoints.
+    /// The chain of a node that serves one, with the default options and without the state of endpoints.
     pub fn of_one(engine: Engine, store: Arc<dyn Store>) -> Self {
-        let chains = Self::new(
-            vec![(engine.chain_id(), String::new())],
-            store,
-            BrowserPolicy::default(),
-            LIVE_WITHIN,
-        );
+        Self::of_one_with(engine, store, ApiOptions::default())
+    }
+
+    /// The same with other options.
+    pub fn of_one_with(engine: Engine, store: Arc<dyn Store>, options: ApiOptions) -> Self {
+        let chains = Self::new(vec![(engine.chain_id(), String::new())], store, options);
         chains.mark_started(engine, Box::new(Vec::new));
         chains
     }
@@ -106,7 +122,7 @@ impl Chains {
         if self.is_draining() {
             engine.drain();
         }
-        let api = Api::new(engine, self.0.store.clone());
+        let api = Api::new(engine, self.0.store.clone(), self.0.api.clone());
         let routes = chain_routes(api.clone());
         let _ = chain.started.set(StartedChain { api, routes, endpoints });
     }
@@ -122,6 +138,7 @@ impl Chains {
     /// are stopped.
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Release);
+        self.0.tx_watch.close();
         for started in self.started() {
             started.api.engine.drain();
             started.api.end_waits();
@@ -153,6 +170,10 @@ impl Chains {
 
     pub(crate) fn peers(&self) -> &Peers {
         &self.0.peers
+    }
+
+    pub(crate) fn tx_watch(&self) -> &TxWatch {
+        &self.0.tx_watch
     }
 
     pub(crate) fn browsers(&self) -> &BrowserPolicy {
@@ -266,7 +287,7 @@ pub(crate) async fn ready(State(chains): State<Chains>) -> Result<axum::Json<Rea
         return Err(Problem::new(ErrorCode::Draining, detail));
     }
     let page = Page::new(1)?;
-    chains.0.store.completions(ChainId::MIN, Seq::MAX, page).await?;
+    chains.0.store.completions(FeedFilter::finals(ChainId::MIN), Seq::MAX, page).await?;
     let shown: Vec<Chain> = chains.0.served.iter().map(ServedChain::shown).collect();
     if shown.iter().any(|chain| chain.head.is_some()) {
         return Ok(axum::Json(Ready { status: "ready".into(), chains: shown }));

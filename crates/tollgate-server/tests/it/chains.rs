@@ -135,8 +135,6 @@ async fn each_request_is_carried_out_on_the_chain_that_it_names() {
         node.post(&pause, &json!({ "reason": "test" })).await,
         node.get(&shown).await,
         node.get("/api/v1/submitters").await,
-        node.get("/api/v1/tx").await,
-        node.get("/api/v1/tx/completions").await,
     ] {
         assert_eq!((status, &refused["code"]), (422, &json!("missing_field")), "{refused}");
         assert_eq!(refused["field"], "chainId", "{refused}");
@@ -202,6 +200,24 @@ async fn each_request_is_carried_out_on_the_chain_that_it_names() {
     let cancel = format!("/api/v1/tx/{}/cancel", held["txId"].as_str().unwrap());
     let (status, cancelled) = node.post(&cancel, &json!({ "reason": "test" })).await;
     assert_eq!(status, 200, "{cancelled}");
+    // Lists, the feed and reports are about all chains, unless the request names one.
+    let of_all = |page: &Value, count: usize| {
+        let items = page["items"].as_array().unwrap();
+        let both = CHAINS[..2].iter().all(|id| items.iter().any(|item| item["chainId"] == *id));
+        both && items.len() == count
+    };
+    for (path, count) in [
+        ("/api/v1/tx?limit=100", 6),
+        ("/api/v1/tx/completions?limit=100", 6),
+        ("/api/v1/reports/costs?from=2020-01-01T00:00:00Z", 2),
+    ] {
+        until("the answer of all chains", || async {
+            of_all(&node.get(path).await.1, count).then_some(())
+        })
+        .await;
+    }
+    let (status, refused) = node.get(&format!("/api/v1/tx?submitter={address}")).await;
+    assert_eq!((status, &refused["field"]), (422, &json!("chainId")), "{refused}");
     for (chain_id, count) in [(CHAINS[0], 4), (CHAINS[1], 2)] {
         let feed = format!("/api/v1/tx/completions?chainId={chain_id}&limit=100");
         until("the feed of the chain", || async {

@@ -13,7 +13,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{ListFilter, Page, TxStore};
 use tollgate_model::{Address, B256, ChainId, Nonce, Submitter};
-use tollgate_server::{Chains, router};
+use tollgate_server::{ApiOptions, Chains, router};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
 use tollgate_testkit::fake_chain::{FakeChain, FakeSigner};
 use tollgate_testkit::{cluster, wait};
@@ -68,6 +68,11 @@ impl Door {
         let response = self.0.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
+        let declared = parts.headers.get("content-length").map(|length| length.to_str().unwrap());
+        assert!(
+            declared.is_none_or(|length| length == bytes.len().to_string()),
+            "{uri}: {parts:?}"
+        );
         let text = String::from_utf8_lossy(&bytes).into_owned();
         contract::check(&method, uri.path(), uri.query(), parts.status, &parts.headers, &text);
         Answer { status: parts.status, headers: parts.headers, text }
@@ -127,6 +132,15 @@ impl Site {
 
     /// A site that may not have seen a block yet.
     pub(crate) async fn on(chain: FakeChain, reservations: Option<ReservationLimits>) -> Self {
+        Self::with(chain, reservations, ApiOptions::default()).await
+    }
+
+    /// A site with options of its API.
+    pub(crate) async fn with(
+        chain: FakeChain,
+        reservations: Option<ReservationLimits>,
+        api: ApiOptions,
+    ) -> Self {
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
         let chain_id = ChainId::new(7).unwrap();
         let address = Address::repeat_byte(1);
@@ -137,7 +151,7 @@ impl Site {
         let finality = FinalityRule::Confirmations(2);
         let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
         let engine = Engine::start(ports, options);
-        let router = router(Chains::of_one(engine, Arc::new(store.clone())));
+        let router = router(Chains::of_one_with(engine, Arc::new(store.clone()), api));
         Self { store, chain, door: Door(router) }
     }
 

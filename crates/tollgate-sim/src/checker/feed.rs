@@ -1,17 +1,22 @@
 //! A reader of the feed that remembers only the last place it saw, and what each outcome rests on
 //! (I8, I9, I10).
 
-use tollgate_model::port::{Completion, FeedStore, Page};
+use tollgate_model::port::{Completion, FeedFilter, FeedKind, FeedStore, Page};
 use tollgate_model::{Failed, Seq, TxState};
 
 use crate::world::World;
 
 impl World {
+    /// All entries of the feed, so that their numbers have no gap.
+    fn feed(&self) -> FeedFilter {
+        FeedFilter { chain_id: Some(self.chain_id()), with_stuck: true }
+    }
+
     /// Reads new completions.
     pub(crate) async fn read_feed(&self) {
         let Ok(page) = Page::new(Page::MAX) else { return };
         let after = self.checker.lock().last_seq.unwrap_or(Seq::MIN);
-        let Ok(new) = self.store.completions(self.chain_id(), after, page).await else { return };
+        let Ok(new) = self.store.completions(self.feed(), after, page).await else { return };
         for completion in crate::planted::skipped(self, new.items) {
             self.take_completion(completion);
         }
@@ -21,12 +26,13 @@ impl World {
     pub(crate) async fn check_feed(&self) {
         let Ok(page) = Page::new(Page::MAX) else { return };
         let (mut after, mut count) = (Seq::MIN, 0);
-        while let Ok(read) = self.store.completions(self.chain_id(), after, page).await {
+        while let Ok(read) = self.store.completions(self.feed(), after, page).await {
             let Some(last) = read.items.last() else { break };
             (after, count) = (last.seq, count + read.items.len());
             let missed = {
                 let seen = self.checker.lock();
-                read.items.iter().find(|it| !seen.done.contains_key(&it.tx_id)).map(|it| it.tx_id)
+                let mut ended = read.items.iter().filter(|it| it.state.is_final());
+                ended.find(|it| !seen.done.contains_key(&it.tx_id)).map(|it| it.tx_id)
             };
             if let Some(missed) = missed {
                 return self.checker.fail(self, "I10", format!("a reader never saw {missed}"));
@@ -41,7 +47,11 @@ impl World {
         let (last, known, broken) = {
             let mut seen = self.checker.lock();
             let last = seen.last_seq.replace(seq).unwrap_or(Seq::MIN);
-            let known = seen.done.insert(tx_id, completion.clone());
+            let known = match FeedKind::of_state(state) {
+                FeedKind::Final => seen.done.insert(tx_id, completion.clone()),
+                // Nothing follows the end.
+                FeedKind::Stuck | FeedKind::Unstuck => seen.done.get(&tx_id).cloned(),
+            };
             (last, known, seen.finality_broken)
         };
         let is_next = if self.shares_feed { seq > last } else { seq.get() == last.get() + 1 };
@@ -53,7 +63,7 @@ impl World {
             let what = format!("{tx_id} ended twice: {} and {state}", known.state);
             self.checker.fail(self, "I9", what);
         }
-        if broken {
+        if broken || !state.is_final() {
             return;
         }
         if let Err(why) = self.judge(&completion) {

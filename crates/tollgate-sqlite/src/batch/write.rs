@@ -3,8 +3,8 @@
 
 use rusqlite::params;
 use tollgate_model::port::{
-    Confirmations, CreateAnswer, Evidence, Lease, NewAttempt, NewEvent, NewTx, ReceiptDetails,
-    Slot, TxReceipt, TxUpdate, UpdateAnswer,
+    Confirmations, CreateAnswer, Evidence, FeedKind, Lease, NewAttempt, NewEvent, NewTx,
+    ReceiptDetails, Slot, TxReceipt, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
@@ -89,8 +89,10 @@ impl SectionWriter<'_> {
         let detail = update.detail.as_ref().map(|detail| detail.as_str());
         let event = update.event_name();
         self.history(update.tx_id, version, event, Some(from.code()), to.code(), detail)?;
+        if let Some(kind) = FeedKind::of_change(from, to) {
+            self.feed_entry(kind, update.tx_id, to, &updated)?;
+        }
         if to.is_final() {
-            self.completion(update.tx_id, to, &updated)?;
             for delete in [queries::PATIENCE_DELETE, queries::UNPROVEN_DELETE] {
                 self.conn.exec(delete, params![update.tx_id.uuid().into_bytes()])?;
             }
@@ -160,15 +162,21 @@ impl SectionWriter<'_> {
 
     /// Writes the details of a receipt beyond block and status.
     fn receipt(&self, tx_id: TxId, mined: &TxReceipt) -> Result<(), QueryError> {
-        let ReceiptDetails { transaction_index, effective_gas_price, l1_fee, contract_address } =
-            mined.details;
+        let ReceiptDetails {
+            transaction_index,
+            effective_gas_price,
+            l1_fee,
+            contract_address,
+            block_time,
+        } = mined.details;
         let params = params![
             tx_id.uuid().into_bytes(),
             mined.block_hash.as_slice(),
             transaction_index,
             effective_gas_price.map(GasPrice::as_i64),
             l1_fee.map(|fee| fee.to_string()),
-            contract_address.as_ref().map(|address| address.as_slice())
+            contract_address.as_ref().map(|address| address.as_slice()),
+            block_time.map(Timestamp::unix_micros)
         ];
         self.conn.exec(queries::RECEIPT_PUT, params).map(drop)
     }
@@ -234,7 +242,13 @@ impl SectionWriter<'_> {
     }
 
     /// I10: numbered inside the transaction; a rollback gives the number back.
-    fn completion(&self, tx_id: TxId, to: TxState, updated: &Updated) -> Result<(), QueryError> {
+    fn feed_entry(
+        &self,
+        kind: FeedKind,
+        tx_id: TxId,
+        to: TxState,
+        updated: &Updated,
+    ) -> Result<(), QueryError> {
         let seq: Option<i64> =
             self.conn.one(queries::COMPLETION_NUMBER, [], |row| row::int(row, "last_seq"))?;
         let seq = seq.ok_or_else(|| QueryError::defect("completion_counter has no row"))?;
@@ -248,7 +262,11 @@ impl SectionWriter<'_> {
             to.code(),
             updated.mined_hash.as_ref().map(|hash| hash.as_slice())
         ];
-        self.conn.exec(queries::COMPLETION_INSERT, params).map(drop)
+        let insert = match kind {
+            FeedKind::Final => queries::COMPLETION_INSERT,
+            FeedKind::Stuck | FeedKind::Unstuck => queries::STUCK_INSERT,
+        };
+        self.conn.exec(insert, params).map(drop)
     }
 
     fn event(&self, tx_id: TxId, event: Option<&NewEvent>) -> Result<(), QueryError> {

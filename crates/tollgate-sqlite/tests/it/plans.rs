@@ -9,11 +9,12 @@ use crate::connect;
 const FINISHED: u32 = 1_000_000;
 
 /// Tables that grow for ever.
-const HISTORY: [&str; 7] = [
+const HISTORY: [&str; 8] = [
     "managed_tx",
     "tx_attempt",
     "tx_history",
     "tx_completion",
+    "tx_stuck_entry",
     "confirmation",
     "nonce_reservation",
     "submitter_history",

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::future::join_all;
-use tollgate_model::port::{ChainRegistration, Completion, Lease, RowVersion, SectionOutcome};
+use tollgate_model::port::{
+    ChainRegistration, Completion, FeedFilter, FeedKind, Lease, RowVersion, SectionOutcome,
+};
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{ChainId, Failed, Seq, TxEvent, TxId, TxState};
+use tollgate_model::{ChainId, Failed, Seq, StuckReason, TxEvent, TxId, TxState};
 
 use crate::builders::{
     IntentExt, SectionExt, chain, chain_id, event, full_page, intent, moved, on_other_chain,
@@ -23,7 +25,7 @@ pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
     let both = section(lease).cursor(0, 1).creates([mined.clone(), withdrawn.clone()]);
     a.write_whole(both).await;
     assert_eq!(a.feed(seq(0), full_page()).await, [], "nothing has ended");
-    assert_eq!(a.feed_end(chain().chain_id).await.unwrap(), seq(0));
+    assert_eq!(a.feed_end(FeedFilter::finals(chain().chain_id)).await.unwrap(), seq(0));
     a.mine(lease, mined.tx_id, 7).await;
     a.step(lease, mined.tx_id, TxEvent::Finalised(FinalOutcome::Reverted)).await;
     a.step(lease, withdrawn.tx_id, TxEvent::Withdrawn).await;
@@ -38,11 +40,14 @@ pub async fn a_final_change_writes_its_completion(fixture: &dyn StoreFixture) {
     assert_eq!(first.tx_hash, Some(hash));
     assert_eq!((second.seq, second.tx_id), (seq(2), withdrawn.tx_id));
     assert_eq!((&second.request_id, second.tx_hash), (&None, None));
+    let stored = a.record(mined.tx_id).await;
+    assert_eq!((&first.payload, &first.mined), (&Some(stored.payload), &stored.mined));
+    assert!(second.payload.is_some() && second.mined.is_none());
     assert!(second.at >= first.at);
     assert_eq!(a.feed(seq(1), full_page()).await, feed[1..]);
     assert_eq!(a.feed(seq(0), page(1)).await, feed[..1]);
     assert_eq!(a.feed(Seq::MAX, full_page()).await, []);
-    assert_eq!(a.feed_end(chain().chain_id).await.unwrap(), seq(2));
+    assert_eq!(a.feed_end(FeedFilter::finals(chain().chain_id)).await.unwrap(), seq(2));
 }
 
 pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn StoreFixture) {
@@ -70,6 +75,46 @@ pub async fn the_feed_is_consecutive_over_batches_and_refusals(fixture: &dyn Sto
     let feed = a.feed(seq(0), full_page()).await;
     assert!(feed.iter().map(|entry| entry.seq.get()).eq(1..=15), "I10: {feed:?}");
     assert!(feed.iter().map(|entry| entry.tx_id).eq(ended), "in the order of commits");
+}
+
+/// The state of each entry and its number, of one chain or of all.
+async fn entries(node: &TestNode, of: FeedFilter) -> Vec<(u64, FeedKind)> {
+    let found = node.completions(of, seq(0), full_page()).await.unwrap();
+    let last = found.items.last().map_or(0, |entry| entry.seq.get());
+    assert_eq!(node.feed_end(of).await.unwrap().get(), last);
+    found.items.iter().map(|it| (it.seq.get(), FeedKind::of_state(it.state))).collect()
+}
+
+pub async fn stuck_transactions_are_in_the_feed_for_readers_that_want_them(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, lease) = fixture.owner().await;
+    let tx = a.fill(lease, 1).await.remove(0).tx_id;
+    a.step(lease, tx, TxEvent::GaveUp(StuckReason::FeeCap)).await;
+    let stale = a.change(tx, TxEvent::NodeAccepted).await;
+    a.mine(lease, tx, 7).await;
+    // I1: a change of a row that has moved writes no entry.
+    assert!(is_committed(&a.write(section(lease).change(stale)).await));
+    a.step(lease, tx, TxEvent::Finalised(FinalOutcome::Executed)).await;
+    a.register_on(&other_chain(), &[on_other_chain(1)]).await;
+    let there = a.lease(on_other_chain(1)).await;
+    let other = a.fill(there, 1).await.remove(0).tx_id;
+    a.step(there, other, TxEvent::GaveUp(StuckReason::FeeCap)).await;
+
+    let finals = FeedFilter::finals(chain().chain_id);
+    assert_eq!(entries(&a, finals).await, [(3, FeedKind::Final)]);
+    let all = FeedFilter { with_stuck: true, ..finals };
+    let here = [(1, FeedKind::Stuck), (2, FeedKind::Unstuck), (3, FeedKind::Final)];
+    assert_eq!(entries(&a, all).await, here, "I10: in the order of commits, without a gap");
+    let everything = FeedFilter { chain_id: None, with_stuck: true };
+    let both = [&here[..], &[(4, FeedKind::Stuck)]].concat();
+    assert_eq!(entries(&a, everything).await, both, "of all chains");
+    let page_of_two = a.completions(everything, seq(1), page(2)).await.unwrap();
+    assert!(page_of_two.items.iter().map(|it| it.seq.get()).eq([2, 3]));
+    let ended = FeedFilter { with_stuck: false, ..everything };
+    let found = a.completions(ended, seq(0), full_page()).await.unwrap();
+    assert_eq!((found.items.len(), found.end), (1, seq(4)));
+    assert_eq!(a.completions(ended, seq(3), full_page()).await.unwrap().items, []);
 }
 
 /// I10: no transaction ends without its completion.
@@ -145,7 +190,7 @@ async fn read_feed(
     loop {
         // Asked before the page: what was committed by then is in it.
         let last_look = over.load(Ordering::SeqCst);
-        let found = node.completions(of, after, page(size)).await.unwrap();
+        let found = node.completions(FeedFilter::finals(of), after, page(size)).await.unwrap();
         if last_look && found.items.is_empty() {
             return (of, feed);
         }
@@ -172,7 +217,8 @@ pub async fn a_page_holds_one_chains_completions_and_leads_past_those_of_others(
         a.step(lease, tx.tx_id, TxEvent::Withdrawn).await;
     }
     let look = async |of: ChainRegistration, after: u64, size: u32| {
-        let found = a.completions(of.chain_id, seq(after), page(size)).await.unwrap();
+        let found =
+            a.completions(FeedFilter::finals(of.chain_id), seq(after), page(size)).await.unwrap();
         let ours = found.items.iter().all(|one| one.submitter.chain_id == of.chain_id);
         assert!(ours, "of its chain alone: {found:?}");
         let next = found.next(seq(after), page(size)).get();

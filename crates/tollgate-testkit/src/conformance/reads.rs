@@ -118,6 +118,9 @@ pub async fn lists_give_exactly_what_the_filter_says(fixture: &dyn StoreFixture)
     let a = fixture.node("a").await;
     let all = a_mixed_population(&a).await;
     assert_eq!(all.len(), 90);
+    let ids: Vec<TxId> = all.iter().map(|record| record.tx_id).chain([tx_id()]).collect();
+    let rows = all.iter().map(|record| Some(record.row)).chain([None]).collect::<Vec<_>>();
+    assert_eq!(a.row_versions(&ids).await.unwrap(), rows, "in the order asked, and one unknown");
     let open = vec![
         TxState::Allocated(Allocated::Unsent),
         TxState::Tracking(Tracking::Pending),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_model::TxEvent;
-use tollgate_model::port::{Checkpoint, FeedStore, FencedBatch, StoreError, TxStore};
+use tollgate_model::port::{Checkpoint, FeedFilter, FeedStore, FencedBatch, StoreError, TxStore};
 use tollgate_postgres::PgStore;
 
 use crate::builders::{
@@ -142,19 +142,29 @@ pub async fn a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown(fix
 pub async fn a_silent_server_is_given_up_and_found_again(fixture: &PgFixture) {
     let (proxy, store) = proxied(fixture, NodeOptions::HASTY, PausePoints::new()).await;
     let read_often =
-        || join_all((0..4).map(|_| store.completions(chain_id(CHAIN), seq(0), full_page())));
+        || {
+            join_all((0..4).map(|_| {
+                store.completions(FeedFilter::finals(chain_id(CHAIN)), seq(0), full_page())
+            }))
+        };
     for read in read_often().await {
         read.unwrap();
     }
     proxy.black_hole();
-    let error = within("a read", store.completions(chain_id(CHAIN), seq(0), full_page()))
-        .await
-        .unwrap_err();
+    let error = within(
+        "a read",
+        store.completions(FeedFilter::finals(chain_id(CHAIN)), seq(0), full_page()),
+    )
+    .await
+    .unwrap_err();
     assert!(matches!(error, StoreError::Unavailable(_)), "{error}");
     assert!(error.to_string().contains("no answer within"), "{error}");
-    let error = within("a read", store.completions(chain_id(CHAIN), seq(0), full_page()))
-        .await
-        .unwrap_err();
+    let error = within(
+        "a read",
+        store.completions(FeedFilter::finals(chain_id(CHAIN)), seq(0), full_page()),
+    )
+    .await
+    .unwrap_err();
     assert!(error.to_string().contains("no connection within"), "it is not asked again: {error}");
     proxy.restore();
     for read in read_often().await {

@@ -7,7 +7,9 @@ use tollgate_model::port::{
     AttemptKind, Evidence, FencedBatch, HistoryEntry, ListFilter, ReceiptDetails, Schedule,
     SectionOutcome, TxReceipt, TxUpdate, UpdateAnswer,
 };
-use tollgate_model::{Address, Failed, GasPrice, StuckReason, TxEvent, TxState, U256, Wei};
+use tollgate_model::{
+    Address, Failed, GasPrice, StuckReason, Timestamp, TxEvent, TxState, U256, Wei,
+};
 
 use crate::builders::{
     IntentExt, SectionExt, attempt_of, confirmations, full_page, hash, intent, mined_in, moved,
@@ -139,6 +141,7 @@ pub async fn a_receipt_is_set_replaced_and_cleared(fixture: &dyn StoreFixture) {
             effective_gas_price: Some(GasPrice::MAX),
             l1_fee: Some(Wei(U256::MAX)),
             contract_address: Some(Address::repeat_byte(0xc0)),
+            block_time: Some(Timestamp::from_unix_micros(1_700_000_000_000_000)),
         },
         ..mined_in(tx_hash, 102)
     };

@@ -17,6 +17,7 @@ pub(super) fn wire_of(
         "number": format!("{:#x}", at.number),
         "hash": at.hash.to_string(),
         "parentHash": at.parent.to_string(),
+        "timestamp": "0x65000000",
         "transactions": transactions.iter().map(ToString::to_string).collect::<Vec<_>>(),
     });
     if let Some(fee) = state.base_fee {

@@ -140,6 +140,7 @@ impl TxUpdate {
 
 /// A change of the stored receipt.
 #[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(clippy::large_enum_variant, reason = "few updates exist at once, and most set a receipt")]
 pub enum Evidence {
     /// Keep it.
     Keep,

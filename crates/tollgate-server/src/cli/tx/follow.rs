@@ -14,6 +14,9 @@ use crate::cli::table::clean;
 /// The interval at which the audit trail is read.
 const INTERVAL: Duration = Duration::from_millis(250);
 
+/// The wait of one call for a transaction's end.
+const WAIT_SECONDS: u32 = 30;
+
 /// A page of the audit trail whose entries are kept as they came.
 #[derive(Deserialize)]
 struct Page {
@@ -33,9 +36,33 @@ pub(super) async fn watch(remote: &mut Remote, tx_id: &str) -> Result<(), Failed
 }
 
 /// Waits until the transaction is final, and reads it.
-pub(super) async fn until_final(remote: &mut Remote, tx_id: &str) -> Result<Answer<Tx>, Failed> {
-    follow(remote, tx_id, &mut |_, _, _| Ok(())).await?;
-    remote.get_patiently(&path::tx(tx_id)).await
+pub(super) async fn until_final(remote: &mut Remote, tx: &Tx) -> Result<Answer<Tx>, Failed> {
+    let bar = spinner();
+    bar.set_message(tx.state_name().to_string());
+    bar.enable_steady_tick(INTERVAL);
+    remote.wait_for_finality(WAIT_SECONDS);
+    loop {
+        let answer: Answer<Tx> = remote.get_patiently(&path::tx(&tx.tx_id)).await?;
+        bar.set_message(answer.value.state_name().to_string());
+        if is_final(&answer.value.state) {
+            bar.finish_and_clear();
+            return Ok(answer);
+        }
+        // A node that is too busy to let callers wait answers at once.
+        tokio::time::sleep(INTERVAL).await;
+    }
+}
+
+fn is_final(state: &str) -> bool {
+    ["CONFIRMED", "FAILED_FINAL"].contains(&state)
+}
+
+fn spinner() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    match ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
 }
 
 /// Fails if the transaction ended without being executed as asked.
@@ -52,10 +79,7 @@ async fn follow(
     tx_id: &str,
     show: &mut dyn FnMut(&ProgressBar, &str, &HistoryEntry) -> Result<(), Failed>,
 ) -> Result<HistoryEntry, Failed> {
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}  {elapsed}") {
-        bar.set_style(style);
-    }
+    let bar = spinner();
     let (path, mut after) = (format!("{}/history", path::tx(tx_id)), 0);
     let mut page: Page = remote.get(&path).await?.value;
     loop {
@@ -64,7 +88,7 @@ async fn follow(
             after = entry.version;
             bar.set_message(entry.to.to_string());
             show(&bar, text.get(), &entry)?;
-            if ["CONFIRMED", "FAILED_FINAL"].contains(&&*entry.to.state) {
+            if is_final(&entry.to.state) {
                 bar.finish_and_clear();
                 return Ok(entry);
             }

@@ -85,7 +85,7 @@ pub(super) async fn run(remote: &mut Remote, args: SendArgs) -> Result<(), Faile
     if !args.wait {
         return remote.print(&created, show::tx);
     }
-    let done = follow::until_final(remote, &created.value.tx_id).await?;
+    let done = follow::until_final(remote, &created.value).await?;
     remote.print(&done, show::tx)?;
     follow::check_confirmed(&done.value.state, &done.value.state_name().to_string())
 }

@@ -80,6 +80,13 @@ settings! {
         answers: Overrides;
     }
 
+    /// Confirmations in the API.
+    struct ConfirmationSettings {
+        /// Show callers the blocks on top of a transaction (`confirmations`), and whether it was in a
+        /// block that left the chain (`newFork`).
+        expose: bool = "false";
+    }
+
     /// The HTTP server.
     struct HttpSettings {
         /// Names under which the API is called, without a port, besides loopback and the host of

@@ -36,6 +36,21 @@ async fn with_owner(room: &Room) -> (Seat, Seat, Submitter, String) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn create_that_waits_waits_at_the_node_that_took_it() {
+    let room = Room::new().await;
+    let (owner, other, of, _) = with_owner(&room).await;
+    let body = create(of, "patient");
+    let prefer = "wait=60, until=submitted";
+    let taken = other.post_with("/api/v1/tx", &[("prefer", prefer)], &body).await;
+    assert_eq!(taken.with(202)["state"], "TRACKING", "{taken:?}");
+    assert_eq!(taken.header("preference-applied"), Some(prefer));
+    assert_eq!(taken.header("tollgate-forwarded"), Some("1"));
+    assert!(taken.header("location").unwrap().starts_with("/api/v1/tx/"));
+    let heard = owner.heard().await;
+    assert!(!heard[0].headers.contains_key("prefer"), "the owner answers at once: {heard:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_create_at_another_node_is_the_owners_answer_word_for_word() {
     let room = Room::new().await;
     let (owner, other, of, _) = with_owner(&room).await;
