@@ -19,6 +19,8 @@ pub const HD_INDEX_MAX: u32 = i32::MAX as u32;
 /// Where nodes find the private key of an account; never the key itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum KeyRef {
+    /// `caller`: the node has no key, because the caller signs its transactions.
+    Caller,
     /// `env:NAME`, an environment variable of the node.
     Env(String),
     /// `file:NAME`, a file in the folder `keys.folder` of the node.
@@ -32,6 +34,7 @@ pub enum KeyRef {
 impl fmt::Display for KeyRef {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Caller => f.write_str("caller"),
             Self::Env(name) => write!(f, "env:{name}"),
             Self::File(name) => write!(f, "file:{name}"),
             Self::Keystore(address) => write!(f, "keystore:{address}"),
@@ -46,8 +49,11 @@ impl FromStr for KeyRef {
     /// Parses a reference. An error repeats nothing of a text that may be a key itself.
     fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let wrong = |problem: String| InvalidValue::new("key", problem);
+        if text == "caller" {
+            return Ok(Self::Caller);
+        }
         let Some((kind, rest)) = text.split_once(':') else {
-            let forms = "env:NAME, file:NAME, keystore:ADDRESS or hd:N";
+            let forms = "env:NAME, file:NAME, keystore:ADDRESS, hd:N or caller";
             return Err(wrong(format!("must be {forms}; a key itself is never sent")));
         };
         match kind {
@@ -117,7 +123,7 @@ impl AccountSettings {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Account {
     pub submitter: Submitter,
-    /// `None` if nodes have the key by their own settings, or its transactions come signed.
+    /// `None` if nodes have the key by their own settings.
     pub key: Option<KeyRef>,
     pub settings: AccountSettings,
     /// It was removed. A node serves a removed account until nothing of it is open.
@@ -132,9 +138,13 @@ mod tests {
     #[test]
     fn key_references_are_read_as_they_are_written() {
         let address = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
-        for text in
-            ["env:TOLLGATE_KEY_PAYOUTS", "file:payouts.key", &format!("keystore:{address}"), "hd:0"]
-        {
+        for text in [
+            "caller",
+            "env:TOLLGATE_KEY_PAYOUTS",
+            "file:payouts.key",
+            &format!("keystore:{address}"),
+            "hd:0",
+        ] {
             assert_eq!(text.parse::<KeyRef>().unwrap().to_string(), text);
         }
     }

@@ -28,6 +28,7 @@ pub struct KeySources {
 impl KeySources {
     fn read(&self, key: &KeyRef) -> Result<Key, String> {
         match key {
+            KeyRef::Caller => Err("the caller signs".to_owned()),
             KeyRef::Env(name) => {
                 let text = std::env::var(name).map(Zeroizing::new);
                 let text = text.map_err(|_| "this node has no such variable".to_owned())?;
@@ -71,6 +72,7 @@ pub struct OpenedKeys {
 }
 
 impl OpenedKeys {
+    /// Opens keys from these sources.
     pub fn new(sources: KeySources, signer: LocalSigner) -> Self {
         Self { sources: Arc::new(sources), signer }
     }

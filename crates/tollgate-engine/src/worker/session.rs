@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_model::fees::FeeCaps;
 use tollgate_model::nonce::{
-    FirstCounts, Mode, SubmitterStatus, doubts, first_counts, without_lag,
+    FirstCounts, Mode, NonceRules, SubmitterStatus, doubts, first_counts, without_lag,
 };
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
@@ -107,6 +108,15 @@ impl Session {
         self.context.placement.serves(self.submitter)
     }
 
+    /// The nonce rules of the submitter; its mode is in the state.
+    pub(super) fn nonce_rules(&self) -> NonceRules {
+        self.context.nonce_rules(self.submitter)
+    }
+
+    pub(super) fn fee_caps(&self) -> FeeCaps {
+        self.context.fee_caps(self.submitter)
+    }
+
     pub(super) fn is_sender_idle(&self) -> bool {
         self.sender.is_idle()
     }
@@ -194,7 +204,7 @@ impl Session {
             Mode::Strict => without_lag(cursor, self.open_slots(), counts),
             Mode::Pipelined => self.settle_first_counts(counts).await?,
         };
-        if let Some(doubt) = doubts(cursor, &counts, self.context.options.nonces.window) {
+        if let Some(doubt) = doubts(cursor, &counts, self.nonce_rules().window) {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
             return Err(Unserved::unavailable(doubt.to_string()));
         }
@@ -207,7 +217,7 @@ impl Session {
         &mut self,
         counts: AccountCounts,
     ) -> Result<AccountCounts, Unserved> {
-        let (cursor, window) = (self.state.cursor(), self.context.options.nonces.window);
+        let (cursor, window) = (self.state.cursor(), self.nonce_rules().window);
         loop {
             let proven = self.count_proof.proven;
             let (slot, why) = match first_counts(cursor, counts, proven, window) {
