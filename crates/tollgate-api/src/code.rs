@@ -85,6 +85,7 @@ codes! {
     NonceMismatch "nonce_mismatch" 422 false "The nonce of the signed transaction is not the next one";
     Expired "expired" 422 false "validUntil has passed";
     WrongChain "wrong_chain" 422 false "Wrong chain";
+    SubmitterDisabled "submitter_disabled" 422 false "The account is disabled";
     UnknownSubmitter "unknown_submitter" 422 false "Unknown submitter";
     FeeTooLowToReplace "fee_too_low_to_replace" 422 false "Fee too low to replace the transaction";
     WouldRevert "would_revert" 422 false "The call would revert";
@@ -112,6 +113,9 @@ codes! {
     PayloadFixed "payload_fixed" 409 false "The transaction is not replaceable";
     FeeCap "fee_cap" 409 false "The replacement is above a fee cap";
     CannotResume "cannot_resume" 409 false "The submitter can't be resumed";
+    KeyUnavailable "key_unavailable" 422 false "This node can't open the key";
+    SubmitterExists "submitter_exists" 409 false "The account is open already";
+    SubmitterBusy "submitter_busy" 409 false "The account can't be removed now";
     CannotChangeMode "cannot_change_mode" 409 false "The mode can't be changed now";
     NoncesRefused "nonces_refused" 409 false "Nonce range refused";
     ReservationsDisabled "reservations_disabled" 409 false "Nonce reservations are disabled";

@@ -5,6 +5,7 @@
 //! Requests are plain data here; the server reads them more strictly than `Deserialize` does, so that
 //! it can name the field that is wrong.
 
+mod account;
 mod action;
 mod amount;
 mod attempt;
@@ -32,6 +33,7 @@ mod submitter;
 mod time;
 mod tx;
 
+pub use account::{AccountChange, EffectiveSetting, EffectiveSettings, NewAccount};
 pub use action::{ActionAnswer, ActionOutcome, NewPayload, Reason, Replacement};
 pub use amount::{format_eth, parse_amount};
 pub use attempt::{Attempt, Fees};

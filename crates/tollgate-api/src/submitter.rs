@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::account::EffectiveSettings;
 use crate::number::Number;
 use crate::schema;
 use crate::tx::BlockedBy;
@@ -19,6 +20,16 @@ pub struct Submitter {
     /// The account, with its checksum.
     #[schema(value_type = schema::Address)]
     pub address: String,
+    /// A name for people.
+    #[schema(required)]
+    pub label: Option<String>,
+    /// Where its key is, if it was opened while nodes run; null if nodes have it by their settings.
+    #[schema(required)]
+    pub key: Option<String>,
+    /// `false`: new transactions are refused.
+    pub enabled: bool,
+    /// The settings that hold for it, and where each comes from.
+    pub settings: EffectiveSettings,
     /// The mode in which nonces are given out.
     #[schema(value_type = schema::Mode)]
     pub mode: Cow<'static, str>,

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tollgate_model::fees::FeeCaps;
+use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
@@ -11,6 +13,7 @@ use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, NewAttempt, Store};
 use tollgate_model::refusal::{AttemptCost, TxLimits};
 use tollgate_model::{ChainId, NodeId, Submitter, TxHash};
 
+use crate::accounts::Accounts;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
@@ -41,12 +44,23 @@ pub(crate) struct Context {
     pub(crate) view: ValueReceiver<ChainView>,
     pub(crate) reader: Arc<ReceiptReader>,
     pub(crate) support: Arc<SupportChecker>,
+    pub(crate) accounts: Arc<Accounts>,
     pub(crate) placement: Placement,
 }
 
 impl Context {
     pub(crate) fn has_key(&self, of: Submitter) -> bool {
         of.chain_id == self.chain.chain_id() && self.signer.signs_for(of.address)
+    }
+
+    /// The nonce rules of a submitter: its own settings win over the chain's.
+    pub(crate) fn nonce_rules(&self, of: Submitter) -> NonceRules {
+        self.accounts.nonce_rules(of.address, self.options.nonces)
+    }
+
+    /// The caps on fees of a submitter: its own settings win over the chain's.
+    pub(crate) fn fee_caps(&self, of: Submitter) -> FeeCaps {
+        self.accounts.fee_caps(of.address, self.options.fee_caps)
     }
 
     pub(crate) fn tx_limits(&self) -> TxLimits {

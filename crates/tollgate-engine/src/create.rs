@@ -83,6 +83,9 @@ pub enum CreateError {
     /// The submitter's worker can't be asked, or could not go on.
     #[error(transparent)]
     Unserved(#[from] Unserved),
+    /// The account takes no new transactions.
+    #[error("the account is disabled")]
+    Disabled,
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,

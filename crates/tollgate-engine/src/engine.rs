@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tollgate_model::fees::FeeCaps;
 use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, LogEntry};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
-use tollgate_model::port::{Alerts, Checkpoints, Store, TxReceipt};
-use tollgate_model::{Address, ChainId, NodeId, Submitter, Timestamp, Wei};
+use tollgate_model::port::{Alerts, Checkpoints, Keys, Store, TxReceipt};
+use tollgate_model::{Address, ChainId, NodeId, Nonce, Submitter, Timestamp, Wei};
 
+use crate::accounts::{self, Accounts};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
 use crate::keeper::Keeper;
@@ -49,6 +51,8 @@ pub struct EnginePorts {
     pub policies: Policies,
     /// The receiver of alerts.
     pub alerts: Arc<dyn Alerts>,
+    /// The keys of accounts that are opened while the engine runs.
+    pub keys: Arc<dyn Keys>,
 }
 
 /// A running engine for one chain. Cheap to clone.
@@ -104,14 +108,27 @@ impl WorkerNotifier for Workers {
 impl Engine {
     /// Starts the actors. They end when the last handle is gone.
     pub fn start(ports: EnginePorts, options: EngineOptions) -> Self {
-        let EnginePorts { node, store, chain, signer, clock, ids, checkpoints, policies, alerts } =
-            ports;
+        let EnginePorts {
+            node,
+            store,
+            chain,
+            signer,
+            clock,
+            ids,
+            checkpoints,
+            policies,
+            alerts,
+            keys,
+        } = ports;
         let actors = ActorGroup::of_chain(chain.chain_id());
         let committer = Committer::start(&store, &node, options.batch_max, &actors);
         let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &actors);
         let lookup = RequestLookup::start(&store, &actors);
         let attempts = AttemptIndex::default();
-        let served = options.served_with(signer.as_ref());
+        let configured = options.served_with(signer.as_ref());
+        let accounts = Accounts::new(chain.chain_id(), store.clone(), keys, &configured);
+        let accounts = Arc::new(accounts);
+        let served = accounts.served();
         let placement = Placement::new(node.clone(), chain.chain_id(), &options.lease, served);
         let workers = Arc::new(Workers::default());
         let (view, watched) = watch::channel(ChainView::default());
@@ -151,11 +168,14 @@ impl Engine {
             view: watched,
             reader,
             support,
+            accounts,
             placement,
         };
         let engine = Self { context: Arc::new(context), workers };
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
         let (seen, at_work) = (context.clone(), workers.clone());
+        let followed = Arc::downgrade(&engine.context);
+        supervise(&actors, "accounts", move || accounts::follow(followed.clone()));
         supervise(&actors, "orphans", move || adopt(context.clone(), workers.clone()));
         supervise(&actors, "guard", move || wake_idle(seen.clone(), at_work.clone()));
         engine
@@ -230,9 +250,34 @@ impl Engine {
         self.context.clock.now()
     }
 
+    /// The accounts that this node serves.
+    pub fn accounts(&self) -> &Accounts {
+        &self.context.accounts
+    }
+
     /// The maximum number of open slots of a submitter in this mode.
-    pub fn window(&self, mode: Mode) -> u32 {
-        NonceRules { mode, ..self.context.options.nonces }.open_slots_max()
+    pub fn window(&self, of: Submitter, mode: Mode) -> u32 {
+        NonceRules { mode, ..self.context.nonce_rules(of) }.open_slots_max()
+    }
+
+    /// The mode of accounts that are opened without one.
+    pub fn default_mode(&self) -> Mode {
+        self.context.options.nonces.mode
+    }
+
+    /// The first nonce of accounts that are opened.
+    pub fn default_start(&self) -> Nonce {
+        self.context.options.start_from
+    }
+
+    /// Where a setting of the chain comes from: `chain` or `node`.
+    pub fn setting_from(&self, name: &str) -> &'static str {
+        if self.context.options.set_by_chain.contains(&name) { "chain" } else { "node" }
+    }
+
+    /// The caps on fees that hold for a submitter.
+    pub fn fee_caps(&self, of: Submitter) -> FeeCaps {
+        self.context.fee_caps(of)
     }
 
     /// An account's transaction counts.

@@ -49,6 +49,9 @@ impl Engine {
             return Ok(PreparedCreate::Known(known));
         }
         check_key(&self.context, submitter)?;
+        if self.context.accounts.is_disabled(submitter.address) {
+            return Err(CreateError::Disabled);
+        }
         if is_expired(intent.expires_at(), self.now()) {
             return Err(CreateError::Expired);
         }
@@ -76,6 +79,9 @@ impl Engine {
         }
         if !self.serves(submitter) {
             return Err(Unserved::UnknownSubmitter.into());
+        }
+        if self.context.accounts.is_disabled(submitter.address) {
+            return Err(CreateError::Disabled);
         }
         let signed = Some((nonce, attempt));
         let new = NewCreate { submitter, request_id, intent, payload, signed };
@@ -164,12 +170,13 @@ async fn judge_simulated(
     intent: &Intent,
     gas: u64,
 ) -> Result<Fees, CreateError> {
-    let Context { chain, options, .. } = engine.context.as_ref();
+    let chain = &engine.context.chain;
+    let caps = engine.context.fee_caps(submitter);
     let quote = chain.fee_quote(intent.speed).await?;
-    let fees = first_offer(intent, &quote, gas, &options.fee_caps).0;
+    let fees = first_offer(intent, &quote, gas, &caps).0;
     let demand = PricedTx::of(intent, fees);
     judge_gas(&demand, &chain.limits(), &engine.context.tx_limits())?;
-    judge_price(&demand, quote.base_fee, &options.fee_caps)?;
+    judge_price(&demand, quote.base_fee, &caps)?;
     let open = open_costs(engine, submitter).await?;
     let funds = chain.funds(submitter.address).await?;
     if let Some(left) = open.available(&funds) {
@@ -194,7 +201,8 @@ async fn stored_open_costs(
     context: &Context,
     submitter: Submitter,
 ) -> Result<OpenCosts, CreateError> {
-    let Context { chain, store, options, .. } = context;
+    let Context { chain, store, .. } = context;
+    let caps = context.fee_caps(submitter);
     let page = Page::new(Page::MAX)?;
     let (mut costs, mut after) = (OpenCosts::default(), None);
     for _ in 0..OPEN_PAGES_MAX {
@@ -213,7 +221,7 @@ async fn stored_open_costs(
                 }
                 None => {
                     let quote = chain.fee_quote(intent.speed).await?;
-                    costs.add_queued(&intent, &quote, &options.fee_caps);
+                    costs.add_queued(&intent, &quote, &caps);
                 }
             }
         }

@@ -11,6 +11,7 @@
 //! - `committer` groups the writes of all workers into fenced batches.
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
+//! - `accounts` knows the accounts that the node serves, and their own settings.
 //! - `placement` says which node a submitter's work belongs to; `orphans` takes up what nobody owns.
 //! - `reserve` serves callers that send by themselves: nonces from the same cursor, under the same lease.
 //! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
@@ -19,6 +20,7 @@
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
 //! store.
 
+mod accounts;
 mod act;
 mod committer;
 mod context;
@@ -41,6 +43,7 @@ mod view;
 mod watch;
 mod worker;
 
+pub use accounts::{AccountError, Accounts, NewAccount, OpenedAccount};
 pub use act::{
     ActError, Acted, Action, Fill, Filled, ModeChanged, Operator, PauseOutcome, Reconciled,
 };

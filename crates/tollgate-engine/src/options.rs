@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate_model::Address;
 use tollgate_model::bump::{BumpRules, ClosingPrice};
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
@@ -16,6 +15,7 @@ use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::stuck::rules::StuckRules;
+use tollgate_model::{Address, Nonce};
 
 /// The settings of an engine.
 #[derive(Clone, Debug)]
@@ -65,6 +65,10 @@ pub struct EngineOptions {
     pub closing_price: ClosingPrice,
     /// Accounts without a key here, whose transactions come signed.
     pub presigned: Vec<Address>,
+    /// The first nonce of accounts that are opened (`nonce.start_from`).
+    pub start_from: Nonce,
+    /// Settings that the chain's own entry sets; the others are the node's.
+    pub set_by_chain: Vec<&'static str>,
 }
 
 impl EngineOptions {
@@ -139,6 +143,8 @@ impl Default for EngineOptions {
             tx_limits: TxLimitSettings::default(),
             closing_price: ClosingPrice::default(),
             presigned: Vec::new(),
+            start_from: Nonce::MIN,
+            set_by_chain: Vec::new(),
         }
     }
 }

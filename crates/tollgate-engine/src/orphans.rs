@@ -119,9 +119,9 @@ pub(crate) async fn wake_idle(context: Weak<Context>, workers: Weak<Workers>) {
         tokio::time::sleep(interval).await;
         let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
         let engine = Engine { context, workers };
-        let served = engine.context.placement.served_accounts();
+        let served = engine.context.placement.served();
         let own: Vec<_> =
-            served.map(|address| Submitter::new(engine.chain_id(), address)).collect();
+            served.accounts().map(|address| Submitter::new(engine.chain_id(), address)).collect();
         // Read each time: an operator may change a mode through whichever node owns the submitter.
         let modes = match engine.context.store.modes(&own).await {
             Ok(modes) => modes,

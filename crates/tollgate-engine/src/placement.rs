@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tollgate_model::ownership::{HandoverTimings, ServedSets, preferred_but};
 use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store, StoreError};
-use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
+use tollgate_model::{ChainId, NodeId, Submitter, Text};
 use tracing::debug;
 
 use crate::context::Context;
@@ -66,7 +67,7 @@ pub(crate) struct Placement {
     timings: HandoverTimings,
     draining: AtomicBool,
     /// The accounts that this node serves.
-    served: Arc<ServedSet>,
+    served: watch::Receiver<Arc<ServedSet>>,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
     sets: Mutex<ServedSets>,
     owners: Mutex<BTreeMap<Submitter, (OwnerLookup, Instant)>>,
@@ -88,14 +89,14 @@ impl Placement {
         me: NodeId,
         chain_id: ChainId,
         terms: &LeaseTerms,
-        served: ServedSet,
+        served: watch::Receiver<Arc<ServedSet>>,
     ) -> Self {
         Self {
             me,
             chain_id,
             timings: HandoverTimings::of(terms),
             draining: AtomicBool::new(false),
-            served: Arc::new(served),
+            served,
             nodes: Mutex::default(),
             sets: Mutex::default(),
             owners: Mutex::default(),
@@ -119,12 +120,12 @@ impl Placement {
     }
 
     pub(crate) fn serves(&self, submitter: Submitter) -> bool {
-        submitter.chain_id == self.chain_id && self.served.contains(submitter.address)
+        submitter.chain_id == self.chain_id && self.served.borrow().contains(submitter.address)
     }
 
     /// The accounts that this node serves.
-    pub(crate) fn served_accounts(&self) -> impl Iterator<Item = Address> {
-        self.served.accounts()
+    pub(crate) fn served(&self) -> Arc<ServedSet> {
+        self.served.borrow().clone()
     }
 
     /// Reads the list anew, and the accounts of nodes whose set is new here.
@@ -135,7 +136,7 @@ impl Placement {
         let now = Arc::new(store.live_nodes(self.chain_id, self.timings.live_within).await?);
         let unread = {
             let mut sets = lock(&self.sets);
-            sets.insert(self.served.clone());
+            sets.insert(self.served());
             sets.keep_only(&now)
         };
         for digest in unread {

@@ -22,6 +22,7 @@
 #[macro_use]
 mod names;
 
+pub mod account;
 pub mod amount;
 pub mod answer;
 pub mod bump;

@@ -2,10 +2,12 @@
 //!
 //! [`Store`] is the database, split by area: [`LeaseStore`] (who may write), [`TxStore`] (the
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
-//! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes).
+//! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes), [`AccountStore`]
+//! (accounts that are opened while nodes run).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
+pub mod account;
 pub mod alert;
 pub mod batch;
 pub mod chain;
@@ -23,6 +25,7 @@ pub mod signer;
 pub mod tx;
 pub mod wait;
 
+pub use account::{AccountStore, KeyUnavailable, Keys, NoKeys, StoredAccount};
 pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
@@ -44,6 +47,12 @@ pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
 pub use wait::{SubmitterWait, WaitKind};
 
 /// A whole database: every area behind one handle.
-pub trait Store: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore {}
+pub trait Store:
+    LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore + AccountStore
+{
+}
 
-impl<T: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore> Store for T {}
+impl<T: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore + AccountStore> Store
+    for T
+{
+}

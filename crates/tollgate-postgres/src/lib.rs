@@ -8,6 +8,7 @@
 //! The token is part of a unique key, so renewals pass and changes of the token wait. `selftest` proves
 //! that on the real table at every start.
 
+mod account;
 mod batch;
 mod connection;
 mod db;

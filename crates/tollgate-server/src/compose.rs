@@ -24,7 +24,7 @@ use tollgate_model::port::{
 };
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
 use tollgate_server::{ApiOptions, BrowserPolicy, Chains, ConnectionLimits};
-use tollgate_signer::LocalSigner;
+use tollgate_signer::{LocalSigner, OpenedKeys};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -113,6 +113,7 @@ pub(crate) async fn start(
         database,
         store: store.clone(),
         checkpoints,
+        keys: Arc::new(OpenedKeys::new(Keyring::sources(&settings.keys)?, signer.clone())),
         signer: Arc::new(signer),
         advertise_url,
         heartbeats: Heartbeats::default(),
@@ -122,7 +123,7 @@ pub(crate) async fn start(
             let chain = connect(settings).await?;
             let served = vec![(chain.chain_id(), String::new())];
             let chains = Chains::new(served, store, options);
-            start.start(settings, chain, &chains).await?;
+            start.start(settings, &[], chain, &chains).await?;
             chains
         }
         each => {
@@ -149,6 +150,7 @@ struct ChainStart {
     store: Arc<dyn Store>,
     checkpoints: Arc<dyn Checkpoints>,
     signer: Arc<LocalSigner>,
+    keys: Arc<OpenedKeys>,
     advertise_url: Text<500>,
     heartbeats: Heartbeats,
 }
@@ -166,7 +168,7 @@ impl ChainStart {
         while !chains.is_draining() {
             let started = async {
                 let chain = connect_once(&of.settings).await?;
-                self.start(&of.settings, chain, &chains).await
+                self.start(&of.settings, &of.sets, chain, &chains).await
             };
             let outcome = started.await;
             attempted.take().map(|attempted| attempted.send(()));
@@ -182,23 +184,25 @@ impl ChainStart {
     async fn start(
         &self,
         settings: &Settings,
+        set_by_chain: &[&'static str],
         chain: EvmChain,
         chains: &Chains,
     ) -> Result<(), Failure> {
         let node = NodeId::new(&settings.node.node_name.0, Uuid::now_v7())?;
-        let options = settings.engine_options()?;
+        let options = EngineOptions {
+            set_by_chain: set_by_chain.to_vec(),
+            start_from: settings.nonce.start_from,
+            ..settings.engine_options()?
+        };
         let chain = self.register(settings, chain).await?;
         let (store, chain_id) = (&self.store, chain.chain_id());
         register_submitters(settings, &self.database, store, chain_id, &self.signer, &options)
             .await?;
-        let served = options.served_with(self.signer.as_ref());
         let (advertise_url, draining) = (self.advertise_url.clone(), false);
         let policies = policies(settings, Arc::new(SystemClock))?;
         let alive =
             LiveNode { node: node.clone(), chain_id, advertise_url, draining, serves: None };
         let every = options.lease.renew_interval();
-        let heartbeat = Heartbeat::start(store.clone(), alive, served, every).await;
-        self.heartbeats.lock().await.push(heartbeat);
         let chain = Arc::new(chain);
         let ports = EnginePorts {
             node,
@@ -210,8 +214,12 @@ impl ChainStart {
             checkpoints: self.checkpoints.clone(),
             policies,
             alerts: Arc::new(LoggedAlerts),
+            keys: self.keys.clone(),
         };
         let engine = Engine::start(ports, options);
+        let served = engine.accounts().served();
+        let heartbeat = Heartbeat::start(store.clone(), alive, served, every).await;
+        self.heartbeats.lock().await.push(heartbeat);
         chains.mark_started(engine, Box::new(move || endpoints(&chain)));
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The routes of the API, and what all of them go through.
 
+mod accounts;
 mod batch;
 mod body;
 mod browser;
@@ -150,8 +151,8 @@ fn chain_documented() -> OpenApiRouter<Api> {
         .routes(routes!(tx_actions::resubmit))
         .routes(routes!(tx_actions::replace))
         .routes(routes!(tx_actions::resolve))
-        .routes(routes!(submitters::list))
-        .routes(routes!(submitters::one))
+        .routes(routes!(submitters::list, accounts::open))
+        .routes(routes!(submitters::one, accounts::change, accounts::remove))
         .routes(routes!(submitter_actions::pause))
         .routes(routes!(submitter_actions::resume))
         .routes(routes!(submitter_actions::mode))

@@ -7,6 +7,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
+use tollgate_model::Address;
 use zeroize::Zeroizing;
 
 use crate::key::Key;
@@ -42,7 +43,8 @@ pub enum KeyFileError {
     },
 }
 
-pub(crate) fn keys_in_keystore_dir(dir: &Path, password: &str) -> Result<Vec<Key>, KeyFileError> {
+/// The files of a folder that are not hidden, by name.
+fn files_in(dir: &Path) -> Result<Vec<PathBuf>, KeyFileError> {
     let unreadable = |error| KeyFileError::Unreadable { path: dir.to_owned(), error };
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).map_err(unreadable)? {
@@ -53,6 +55,11 @@ pub(crate) fn keys_in_keystore_dir(dir: &Path, password: &str) -> Result<Vec<Key
         }
     }
     files.sort();
+    Ok(files)
+}
+
+pub(crate) fn keys_in_keystore_dir(dir: &Path, password: &str) -> Result<Vec<Key>, KeyFileError> {
+    let files = files_in(dir)?;
     let open = |path: &PathBuf| {
         let json = read_key_file(path)?;
         keystore::decrypt(&json, password)
@@ -70,6 +77,21 @@ pub(crate) fn keys_in_keystore_dir(dir: &Path, password: &str) -> Result<Vec<Key
             })
             .collect()
     })
+}
+
+/// The keystore file of an account, by the address that stands in it.
+pub(crate) fn keystore_of(
+    dir: &Path,
+    account: Address,
+) -> Result<Option<Zeroizing<String>>, KeyFileError> {
+    let wanted = alloy_primitives::hex::encode(account);
+    for path in files_in(dir)? {
+        let json = read_key_file(&path)?;
+        if keystore::address_in(&json).is_some_and(|named| named.eq_ignore_ascii_case(&wanted)) {
+            return Ok(Some(json));
+        }
+    }
+    Ok(None)
 }
 
 /// Reads a file of at most four MiB whose text is zeroised when dropped.

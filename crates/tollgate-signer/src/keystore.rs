@@ -110,6 +110,12 @@ pub fn decrypt(json: &str, password: &str) -> Result<Key, KeystoreError> {
     }
 }
 
+/// The address that stands in a keystore, without `0x`.
+pub(crate) fn address_in(json: &str) -> Option<String> {
+    let address = serde_json::from_str::<File>(json).ok()?.address?;
+    Some(address.strip_prefix("0x").unwrap_or(&address).to_owned())
+}
+
 fn derive(
     kdf: &str,
     params: &KdfParams,

@@ -5,20 +5,24 @@
 //! signer port; intake of pre-signed transactions calls [`recover()`].
 
 mod encode;
+mod hd;
 mod key;
 mod key_files;
+mod key_sources;
 pub mod keystore;
 mod recover;
 
 use std::collections::HashMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
+pub use hd::{BadMnemonic, HdKeys};
 pub use key::{BadKey, Key};
 pub use key_files::{KeyFileError, read_key_file};
+pub use key_sources::{KeySources, OpenedKeys};
 pub use recover::{RecoverError, recover};
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::{Address, Bytes, ChainId};
@@ -36,14 +40,31 @@ const CHUNK_MIN: usize = 16;
 /// bytes and the same hash.
 #[derive(Clone, Default)]
 pub struct LocalSigner {
+    /// The keys that the signer was made with.
     keys: Arc<HashMap<Address, Key>>,
+    /// The keys that were opened since.
+    opened: Arc<RwLock<HashMap<Address, Key>>>,
 }
 
 impl LocalSigner {
     /// A signer for these keys; a key given twice counts as one account.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         let keys = keys.into_iter().map(|key| (key.address(), key)).collect();
-        Self { keys: Arc::new(keys) }
+        Self { keys: Arc::new(keys), opened: Arc::default() }
+    }
+
+    /// Signs for a further account from now on.
+    pub(crate) fn open(&self, key: Key) {
+        self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(key.address(), key);
+    }
+
+    /// Forgets a key that was opened.
+    pub(crate) fn close(&self, account: Address) {
+        self.opened.write().unwrap_or_else(PoisonError::into_inner).remove(&account);
+    }
+
+    fn opened(&self) -> RwLockReadGuard<'_, HashMap<Address, Key>> {
+        self.opened.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Decrypts every keystore file (JSON, version 3) of a folder with one password. Slow by design:
@@ -66,7 +87,7 @@ impl LocalSigner {
         };
         let mut keys = own(self.keys);
         keys.extend(own(other.keys));
-        Self { keys: Arc::new(keys) }
+        Self { keys: Arc::new(keys), opened: Arc::default() }
     }
 
     /// Signs one draft on the calling thread: about 33 µs.
@@ -74,7 +95,11 @@ impl LocalSigner {
     /// # Errors
     /// [`SignError::NoKey`], or [`SignError::Invalid`] for a draft that contradicts itself.
     pub fn sign_one(&self, draft: &TxDraft) -> Result<SignedTx, SignError> {
-        let key = self.keys.get(&draft.from).ok_or(SignError::NoKey(draft.from))?;
+        if let Some(key) = self.keys.get(&draft.from) {
+            return encode::sign(key, draft);
+        }
+        let opened = self.opened();
+        let key = opened.get(&draft.from).ok_or(SignError::NoKey(draft.from))?;
         encode::sign(key, draft)
     }
 
@@ -85,7 +110,7 @@ impl LocalSigner {
 
 impl fmt::Debug for LocalSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LocalSigner({} accounts)", self.keys.len())
+        write!(f, "LocalSigner({} accounts)", self.keys.len() + self.opened().len())
     }
 }
 
@@ -93,12 +118,14 @@ impl fmt::Debug for LocalSigner {
 impl Signer for LocalSigner {
     fn accounts(&self) -> Vec<Address> {
         let mut accounts: Vec<_> = self.keys.keys().copied().collect();
+        accounts.extend(self.opened().keys());
         accounts.sort_unstable();
+        accounts.dedup();
         accounts
     }
 
     fn signs_for(&self, account: Address) -> bool {
-        self.keys.contains_key(&account)
+        self.keys.contains_key(&account) || self.opened().contains_key(&account)
     }
 
     fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {

@@ -14,7 +14,9 @@ use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
-use tollgate_model::port::{LeaseTerms, LiveNode, NoCheckpoints, NodeStore as _, ServedSet};
+use tollgate_model::port::{
+    LeaseTerms, LiveNode, NoCheckpoints, NoKeys, NodeStore as _, ServedSet,
+};
 use tollgate_model::resubmit::ResubmitRules;
 use tollgate_model::stuck::StuckThresholds;
 use tollgate_model::{ChainId, NodeId, Text, TxId};
@@ -79,6 +81,7 @@ impl Node {
             checkpoints: Arc::new(NoCheckpoints),
             policies,
             alerts: Arc::new(LoggedAlerts),
+            keys: Arc::new(NoKeys),
         };
         world.note(format_args!("{name} starts"));
         Ok(Self { engine: Engine::start(ports, options), network })

@@ -11,16 +11,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+use tollgate_model::account::Account;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    Acquisition, Attempt, ChainRegistration, Confirmations, FeedFilter, FeedPage, FeedStore,
-    FencedBatch, FinalSlot, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead,
-    ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page,
-    Reservation, ReservationStore, Reserve, ReturnedNonces, RowVersion, SectionOutcome, ServedSet,
-    Settled, StoreError, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
-    SubmitterWait, TxRecord, TxStore,
+    AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations, FeedFilter, FeedPage,
+    FeedStore, FencedBatch, FinalSlot, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms,
+    LineHead, ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner,
+    Page, Reservation, ReservationStore, Reserve, ReturnedNonces, RowVersion, SectionOutcome,
+    ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry, SubmitterOverview,
+    SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -159,6 +160,15 @@ macro_rules! over_network {
             $($written)*
         }
     };
+}
+
+over_network! {
+    impl AccountStore {
+        put_account(account: &Account, known: Option<u64>) -> Option<u64>;
+        account(submitter: Submitter) -> Option<StoredAccount>;
+        accounts_after(chain_id: ChainId, revision: u64, limit: u32) -> Vec<StoredAccount>;
+        has_open_work(submitter: Submitter) -> bool;
+    }
 }
 
 over_network! {

@@ -144,7 +144,8 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
             ))
             | None => {}
             Some(Err(
-                error @ (CreateError::Invalid(_)
+                error @ (CreateError::Disabled
+                | CreateError::Invalid(_)
                 | CreateError::Unserved(Unserved::UnknownSubmitter)
                 | CreateError::NonceMismatch { .. }),
             )) => return world.checker.fail(&world, "sim", error.to_string()),

@@ -12,6 +12,7 @@
 //! database is opened), `worker` and `db` (threads and transactions), then one module per port area:
 //! `lease`, `tx`, `batch`, `list`, `feed`, `reservation`, `node`.
 
+mod account;
 mod batch;
 mod connection;
 mod db;

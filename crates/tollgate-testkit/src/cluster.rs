@@ -18,7 +18,7 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, FeedFilter, HistoryEntry,
-    NoCheckpoints, Store, SubmitterRecord, SubmitterSetup, TxRecord,
+    NoCheckpoints, NoKeys, Store, SubmitterRecord, SubmitterSetup, TxRecord,
 };
 use tollgate_model::{Address, B256, ChainId, Nonce, Seq, Submitter, TxId};
 use tollgate_signer::{Key, LocalSigner};
@@ -79,6 +79,7 @@ pub fn ports(
         checkpoints: Arc::new(NoCheckpoints),
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),
+        keys: Arc::new(NoKeys),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use uuid::Uuid;
 
+use tollgate_model::Address;
+
 use super::*;
 
 fn node(name: &str) -> LiveNode {
@@ -31,8 +33,9 @@ fn placement() -> Placement {
 fn placement_of(own: ServedSet, other: LiveNode) -> Placement {
     let LiveNode { node: me, chain_id, .. } = node("me");
     let listed = LiveNode { serves: Some(own.digest()), ..node("me") };
+    let (_, own) = watch::channel(Arc::new(own));
     let placement = Placement::new(me, chain_id, &LeaseTerms::default(), own);
-    lock(&placement.sets).insert(placement.served.clone());
+    lock(&placement.sets).insert(placement.served());
     *lock(&placement.nodes) = Arc::new(vec![listed, other]);
     placement
 }

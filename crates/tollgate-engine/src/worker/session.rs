@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_model::fees::FeeCaps;
 use tollgate_model::nonce::{
-    CountDecision, Mode, SubmitterStatus, accept_counts, doubts, without_lag,
+    CountDecision, Mode, NonceRules, SubmitterStatus, accept_counts, doubts, without_lag,
 };
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{
@@ -109,6 +110,15 @@ impl Session {
         self.context.placement.serves(self.submitter)
     }
 
+    /// The nonce rules of the submitter; its mode is in the state.
+    pub(super) fn nonce_rules(&self) -> NonceRules {
+        self.context.nonce_rules(self.submitter)
+    }
+
+    pub(super) fn fee_caps(&self) -> FeeCaps {
+        self.context.fee_caps(self.submitter)
+    }
+
     pub(super) fn is_sender_idle(&self) -> bool {
         self.sender.is_idle()
     }
@@ -203,7 +213,7 @@ impl Session {
             Mode::Strict => without_lag(cursor, self.open_slots(), counts),
             Mode::Pipelined => self.acceptable_counts(counts)?,
         };
-        if let Some(doubt) = doubts(cursor, &counts, self.context.options.nonces.window) {
+        if let Some(doubt) = doubts(cursor, &counts, self.nonce_rules().window) {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
             return Err(Unserved::unavailable(doubt.to_string()));
         }
@@ -216,7 +226,7 @@ impl Session {
     fn acceptable_counts(&mut self, counts: AccountCounts) -> Result<AccountCounts, Unserved> {
         self.watch_final_slots(counts);
         let counts = counts.with_final_slots(self.state.final_end());
-        let (cursor, window) = (self.state.cursor(), self.context.options.nonces.window);
+        let (cursor, window) = (self.state.cursor(), self.nonce_rules().window);
         let why = match accept_counts(cursor, counts, window) {
             CountDecision::Use(counts) => {
                 self.count_trouble.unproven = None;

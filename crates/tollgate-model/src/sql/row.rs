@@ -6,6 +6,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256, Bytes};
 use uuid::Uuid;
 
+use crate::account::{Account, AccountSettings, KeyRef};
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{
     ChainId, FencingToken, InvalidValue, NodeId, Nonce, RequestId, Seq, Submitter, TxId,
@@ -15,8 +16,8 @@ use crate::port::record::stored_state;
 use crate::port::{
     Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, FinalSlot, HistoryEntry,
     KnownRequest, LineHead, LiveNode, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation,
-    ReservationState, RowVersion, StoreError, SubmitterEntry, SubmitterRecord, SubmitterWait,
-    TxReceipt, TxRecord, WaitKind,
+    ReservationState, RowVersion, StoreError, StoredAccount, SubmitterEntry, SubmitterRecord,
+    SubmitterWait, TxReceipt, TxRecord, WaitKind,
 };
 use crate::resubmit::Patience;
 use crate::state::TxState;
@@ -240,12 +241,11 @@ fn mined_in(row: &impl SqlRow) -> Decoded<Option<TxReceipt>> {
 
 /// Null in the rows of versions that did not store it.
 fn details(row: &impl SqlRow) -> Decoded<ReceiptDetails> {
-    let read = |fee: &str| fee.parse().map(Wei).map_err(|_| defect(format!("l1_fee {fee}")));
     let contract = row.bytes("contract_address")?;
     Ok(ReceiptDetails {
         transaction_index: row.integer("transaction_index")?.map(number).transpose()?,
         effective_gas_price: price(row, "effective_gas_price")?,
-        l1_fee: row.text("l1_fee")?.map(read).transpose()?,
+        l1_fee: wei(row, "l1_fee")?,
         contract_address: contract.map(|bytes| fixed(bytes).map(Address::new)).transpose()?,
         block_time: row.time("block_time")?,
     })
@@ -253,6 +253,27 @@ fn details(row: &impl SqlRow) -> Decoded<ReceiptDetails> {
 
 fn price(row: &impl SqlRow, column: &str) -> Decoded<Option<GasPrice>> {
     row.integer(column)?.map(GasPrice::from_i64).transpose().map_err(unreadable)
+}
+
+fn wei(row: &impl SqlRow, column: &str) -> Decoded<Option<Wei>> {
+    let read =
+        |amount: &str| amount.parse().map(Wei).map_err(|_| defect(format!("{column} {amount}")));
+    row.text(column)?.map(read).transpose()
+}
+
+/// An account that was opened or changed while nodes run.
+pub fn account(row: &impl SqlRow) -> Decoded<StoredAccount> {
+    let key = row.text("key_ref")?.map(str::parse::<KeyRef>).transpose().map_err(unreadable)?;
+    let settings = AccountSettings {
+        label: text(row, "label")?,
+        window: row.integer("window")?.map(number).transpose()?,
+        max_fee_per_gas: price(row, "max_fee_per_gas")?,
+        max_tx_fee: wei(row, "max_tx_fee")?,
+        is_disabled: flag(row, "disabled")?,
+    };
+    let (submitter, is_removed) = (submitter(row)?, flag(row, "removed")?);
+    let account = Account { submitter, key, settings, is_removed };
+    Ok(StoredAccount { account, revision: int(row, "revision")? })
 }
 
 /// An attempt.

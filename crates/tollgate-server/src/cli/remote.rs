@@ -140,6 +140,25 @@ impl Remote {
         self.call(Method::POST, path, body).await
     }
 
+    pub(super) async fn patch<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Answer<T>, Failed> {
+        let body =
+            serde_json::to_vec(body).map_err(|error| Failed::Unreachable(error.to_string()))?;
+        self.call(Method::PATCH, path, body).await
+    }
+
+    /// Deletes what is at a path; there is no answer to read.
+    pub(super) async fn delete(&mut self, path: &str) -> Result<(), Failed> {
+        match self.call::<serde_json::Value>(Method::DELETE, path, Vec::new()).await {
+            Ok(_) => Ok(()),
+            Err(Failed::Refused(refusal)) if refusal.status == 204 => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     async fn call<T: DeserializeOwned>(
         &mut self,
         method: Method,

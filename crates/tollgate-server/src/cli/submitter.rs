@@ -8,8 +8,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tollgate_api::{
-    CursorMoved, ErrorCode, FillNonces, Filled, ModeChanged, NewCursor, NewMode, Reason,
-    Reconciled, RequiredReason, StatusChanged, Submitter, SubmitterPage, format_eth, path,
+    AccountChange, CursorMoved, ErrorCode, FillNonces, Filled, ModeChanged, NewAccount, NewCursor,
+    NewMode, Number, Reason, Reconciled, RequiredReason, StatusChanged, Submitter, SubmitterPage,
+    format_eth, path,
 };
 use tollgate_model::fill::{FILL_MAX, FillWith};
 use tollgate_model::nonce::Mode;
@@ -36,6 +37,12 @@ enum SubmitterCommand {
     List(ListArgs),
     /// Show a submitter, with its count and balance on the chain.
     Show(ShowArgs),
+    /// Open an account whose key a reference names, on the node that is asked and on all that find the key.
+    Add(AddArgs),
+    /// Change an account's own settings.
+    Set(SetArgs),
+    /// Remove an account of which nothing is open.
+    Remove(ShowArgs),
     /// Pause a submitter: new transactions wait, those with a nonce continue.
     Pause(ReasonArgs),
     /// Resume a submitter that is paused or in PROTECT.
@@ -48,6 +55,53 @@ enum SubmitterCommand {
     Fill(FillArgs),
     /// Move the next nonce forward to a count that only one endpoint reports.
     Advance(AdvanceArgs),
+}
+
+#[derive(Args)]
+struct AddArgs {
+    /// Where the key is: env:TOLLGATE_KEY_…, file:NAME, keystore:ADDRESS or hd:N; or caller.
+    key: String,
+    /// The account; needed with `caller`.
+    #[arg(long)]
+    address: Option<String>,
+    /// `pipelined` or `strict`; the node's default if left out.
+    #[arg(long)]
+    mode: Option<String>,
+    #[command(flatten)]
+    settings: OwnSettings,
+}
+
+#[derive(Args)]
+struct SetArgs {
+    /// The account.
+    address: String,
+    #[command(flatten)]
+    settings: OwnSettings,
+    /// Accept new transactions again.
+    #[arg(long, conflicts_with = "disable")]
+    enable: bool,
+    /// Refuse new transactions; open ones continue.
+    #[arg(long)]
+    disable: bool,
+    /// Settings to take back to those of the chain.
+    #[arg(long, value_parser = ["label", "window", "max-fee-per-gas", "max-tx-fee"])]
+    unset: Vec<String>,
+}
+
+#[derive(Args)]
+struct OwnSettings {
+    /// A name for people.
+    #[arg(long)]
+    label: Option<String>,
+    /// Slots that may be in flight at once.
+    #[arg(long)]
+    window: Option<u64>,
+    /// The highest price for a unit of gas, in wei.
+    #[arg(long)]
+    max_fee_per_gas: Option<String>,
+    /// The highest fee of one transaction, in wei.
+    #[arg(long)]
+    max_tx_fee: Option<String>,
 }
 
 #[derive(Args)]
@@ -121,6 +175,13 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
             let shown: Answer<Submitter> = remote.get(&path::submitter(&args.address)).await?;
             remote.print(&shown, |shown| fields(shown).print())
         }
+        SubmitterCommand::Add(args) => add(remote, args).await,
+        SubmitterCommand::Set(args) => set(remote, args).await,
+        SubmitterCommand::Remove(args) => {
+            remote.delete(&path::submitter(&args.address)).await?;
+            println!("removed {}", args.address);
+            Ok(())
+        }
         SubmitterCommand::Pause(args) => change_status(remote, "pause", args).await,
         SubmitterCommand::Resume(args) => change_status(remote, "resume", args).await,
         SubmitterCommand::Mode(args) => {
@@ -141,6 +202,38 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
             })
         }
     })
+}
+
+async fn add(remote: &mut Remote, args: AddArgs) -> Result<(), Failed> {
+    let OwnSettings { label, window, max_fee_per_gas, max_tx_fee } = args.settings;
+    let body = NewAccount {
+        chain_id: None,
+        key: Some(args.key),
+        address: args.address,
+        mode: args.mode,
+        label,
+        window: window.map(Into::into),
+        max_fee_per_gas: max_fee_per_gas.map(Number::new),
+        max_tx_fee: max_tx_fee.map(Number::new),
+    };
+    let opened: Answer<Submitter> = remote.post(path::SUBMITTERS, &body).await?;
+    remote.print(&opened, |opened| fields(opened).print())
+}
+
+async fn set(remote: &mut Remote, args: SetArgs) -> Result<(), Failed> {
+    let OwnSettings { label, window, max_fee_per_gas, max_tx_fee } = args.settings;
+    let unset = |name: &str| args.unset.iter().any(|unset| unset == name).then_some(None);
+    let body = AccountChange {
+        label: label.map(Some).or(args.unset.iter().any(|it| it == "label").then_some(None)),
+        window: window.map(|window| Some(window.into())).or(unset("window")),
+        max_fee_per_gas: max_fee_per_gas
+            .map(|it| Some(Number::new(it)))
+            .or(unset("max-fee-per-gas")),
+        max_tx_fee: max_tx_fee.map(|it| Some(Number::new(it))).or(unset("max-tx-fee")),
+        enabled: (args.enable || args.disable).then_some(args.enable),
+    };
+    let changed: Answer<Submitter> = remote.patch(&path::submitter(&args.address), &body).await?;
+    remote.print(&changed, |changed| fields(changed).print())
 }
 
 /// Posts to a route of a submitter.
@@ -289,8 +382,20 @@ fn fields(one: &Submitter) -> Fields {
     fields.add("status", &one.status);
     fields.add_some("reason", one.status_reason.as_ref());
     fields.add_some("blocked by", one.blocked_by.as_ref().map(blocked_by));
+    fields.add_some("label", one.label.as_ref());
+    fields.add_some("key", one.key.as_ref());
+    if !one.enabled {
+        fields.add("disabled", "new transactions are refused");
+    }
     fields.add("mode", &one.mode);
-    fields.add("window", one.window);
+    fields.add("window", format!("{} (of the {})", one.window, one.settings.window.from));
+    for (name, setting) in [
+        ("max fee per gas", &one.settings.max_fee_per_gas),
+        ("max tx fee", &one.settings.max_tx_fee),
+    ] {
+        let shown = |value: &String| format!("{value} wei (of the {})", setting.from);
+        fields.add_some(name, setting.value.as_ref().map(shown));
+    }
     fields.add_some("owner", one.owner.as_ref());
     fields.add_some("token", one.fencing_token);
     fields.add("next nonce", one.next_nonce);

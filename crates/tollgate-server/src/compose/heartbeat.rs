@@ -23,7 +23,7 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(2);
 pub(super) struct Heartbeat {
     store: Arc<dyn Store>,
     node: LiveNode,
-    served: Arc<ServedSet>,
+    served: watch::Receiver<Arc<ServedSet>>,
     draining: watch::Sender<bool>,
     task: JoinHandle<()>,
 }
@@ -33,13 +33,12 @@ impl Heartbeat {
     pub(super) async fn start(
         store: Arc<dyn Store>,
         node: LiveNode,
-        served: ServedSet,
+        served: watch::Receiver<Arc<ServedSet>>,
         every: Duration,
     ) -> Self {
         let (draining, watched) = watch::channel(node.draining);
-        let node = LiveNode { serves: Some(served.digest()), ..node };
-        let served = Arc::new(served);
-        write(&store, &node, &served).await;
+        let now = served.borrow().clone();
+        write(&store, &node, &now).await;
         let task = tokio::spawn(beat(store.clone(), node.clone(), served.clone(), every, watched));
         Self { store, node, served, draining, task }
     }
@@ -48,7 +47,8 @@ impl Heartbeat {
     pub(super) async fn drain(&self) {
         self.draining.send_replace(true);
         let node = LiveNode { draining: true, ..self.node.clone() };
-        if timeout(ANNOUNCE_TIMEOUT, write(&self.store, &node, &self.served)).await.is_err() {
+        let served = self.served.borrow().clone();
+        if timeout(ANNOUNCE_TIMEOUT, write(&self.store, &node, &served)).await.is_err() {
             warn!("draining was not announced to the other nodes");
         }
     }
@@ -65,7 +65,7 @@ impl Heartbeat {
 async fn beat(
     store: Arc<dyn Store>,
     mut node: LiveNode,
-    served: Arc<ServedSet>,
+    mut served: watch::Receiver<Arc<ServedSet>>,
     every: Duration,
     mut draining: watch::Receiver<bool>,
 ) {
@@ -75,9 +75,12 @@ async fn beat(
         tokio::select! {
             _ = ticks.tick() => {}
             changed = draining.changed() => if changed.is_err() { break },
+            // Other nodes route by the accounts that this one serves.
+            Ok(()) = served.changed() => {}
         }
         node.draining = *draining.borrow_and_update();
-        write(&store, &node, &served).await;
+        let now = served.borrow_and_update().clone();
+        write(&store, &node, &now).await;
     }
     if let Err(error) = store.leave(&node.node).await {
         warn!(%error, "the node was not removed from the list of nodes; its entry expires");
@@ -89,7 +92,8 @@ async fn write(store: &Arc<dyn Store>, node: &LiveNode, served: &ServedSet) {
     if let Err(error) = store.publish_served(served).await {
         warn!(%error, "the accounts that this node serves were not published");
     }
-    if let Err(error) = store.heartbeat(node).await {
+    let node = LiveNode { serves: Some(served.digest()), ..node.clone() };
+    if let Err(error) = store.heartbeat(&node).await {
         warn!(%error, "the heartbeat was not written");
     }
 }

@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
-use tollgate_signer::{Key, KeyFileError, LocalSigner, read_key_file};
+use tollgate_signer::{HdKeys, Key, KeyFileError, KeySources, LocalSigner, read_key_file};
+use zeroize::Zeroizing;
 
 use crate::config::{KeySettings, Problem, Source, Sourced};
-use crate::failure::io_reason;
+use crate::failure::{Failure, io_reason};
 
 /// Private keys and their sources.
 #[derive(Default)]
@@ -63,6 +64,20 @@ impl Keyring {
             return Err(wrong(format!("{folder}: has a key that {other} gives too ({account})")));
         }
         Ok(LocalSigner::new(ring.keys).and(opened))
+    }
+
+    /// Where the keys of accounts are that are opened while the node runs.
+    pub(crate) fn sources(settings: &KeySettings) -> Result<KeySources, Failure> {
+        let hd = settings.mnemonic.as_ref().map(|words| HdKeys::from_mnemonic(&words.0));
+        let hd = hd.transpose().map_err(|bad| format!("keys.mnemonic: {bad}"))?;
+        let keystore = settings.keystore.as_ref().zip(settings.keystore_password.as_ref());
+        Ok(KeySources {
+            folder: settings.folder.clone(),
+            keystore: keystore.map(|(folder, password)| {
+                (folder.value.clone(), Zeroizing::new(password.0.to_string()))
+            }),
+            hd,
+        })
     }
 
     fn add(&mut self, key: Key, source: &Source) {

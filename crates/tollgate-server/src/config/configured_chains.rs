@@ -12,6 +12,8 @@ pub(crate) struct ConfiguredChain {
     pub(crate) id: ChainId,
     pub(crate) name: String,
     pub(crate) settings: Settings,
+    /// The settings that accounts may change and this entry sets.
+    pub(crate) sets: Vec<&'static str>,
 }
 
 impl Settings {
@@ -45,7 +47,13 @@ impl Settings {
         if entry.answers != Default::default() {
             chain.answers = entry.answers.clone();
         }
-        ConfiguredChain { id: entry.id, name: entry.name.clone(), settings }
+        let sets = [
+            ("window", entry.window.is_some()),
+            ("max_fee_per_gas", entry.max_fee_per_gas.is_some()),
+            ("max_tx_fee", entry.max_tx_fee.is_some()),
+        ];
+        let sets = sets.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name).collect();
+        ConfiguredChain { id: entry.id, name: entry.name.clone(), settings, sets }
     }
 }
 

@@ -96,7 +96,8 @@ pub(crate) async fn dispatch(chains: &Chains, mut request: Request) -> Result<Re
             None => pass_on(chains, &NamedChain::new("txId", of), request).await,
         };
     }
-    if request.method() == Method::POST && (path == path::TX || path == path::BATCH) {
+    let names_chain = [path::TX, path::BATCH, path::SUBMITTERS].contains(&path);
+    if request.method() == Method::POST && names_chain {
         return create(chains, request).await;
     }
     if let Some(chain) = chains.only() {

@@ -16,6 +16,7 @@ use tollgate_model::reconcile::{Hole, KnownSlots};
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
+use super::accounts::effective;
 use super::openapi::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
@@ -58,7 +59,10 @@ pub(crate) async fn list(
     let found = api.store.submitters(api.engine.chain_id(), after, page).await?;
     let next = last_of_full_page(&found, page);
     let next = next.map(|last| last.record.submitter.address.to_checksum(None));
-    let items = found.iter().map(|found| show(found, &api.engine, ChainSide::default())).collect();
+    let mut items = Vec::with_capacity(found.len());
+    for found in &found {
+        items.push(show(found, &api.engine, ChainSide::default()));
+    }
     Ok(axum::Json(SubmitterPage { items, next }))
 }
 
@@ -92,7 +96,9 @@ pub(crate) async fn current(api: &Api, of: Submitter) -> Result<ShownSubmitter, 
     let chain = chain_side(api, &found).await?;
     let head = api.store.line_head(of).await?;
     let blocked_by = head.as_ref().and_then(BlockedBy::head);
-    Ok(ShownSubmitter { blocked_by, ..show(&found, &api.engine, chain) })
+    let stored = api.store.account(of).await?;
+    let key = stored.and_then(|stored| stored.account.key).map(|key| key.to_string());
+    Ok(ShownSubmitter { blocked_by, key, ..show(&found, &api.engine, chain) })
 }
 
 fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSubmitter {
@@ -103,7 +109,12 @@ fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSu
         *depth.entry(state.name().into()).or_default() += count;
     }
     let owner = found.owner.as_ref();
+    let own = engine.accounts().settings(record.submitter.address);
     ShownSubmitter {
+        settings: effective(engine, record.submitter, &own),
+        label: own.label.as_ref().map(|label| label.as_str().to_owned()),
+        key: None,
+        enabled: !own.is_disabled,
         chain_id: record.submitter.chain_id.get(),
         address: record.submitter.address.to_checksum(None),
         mode: record.mode.name().into(),
@@ -114,7 +125,7 @@ fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSu
         fencing_token: owner.map(|owner| owner.token.get()),
         next_nonce: record.next_nonce.get(),
         chain_nonce: chain.nonce,
-        window: engine.window(record.mode),
+        window: engine.window(record.submitter, record.mode),
         depth,
         oldest_pending_seconds: found.oldest_open.map(|oldest| now.since(oldest).as_secs()),
         hole_count: chain.holes.as_ref().map(|holes| holes.count),

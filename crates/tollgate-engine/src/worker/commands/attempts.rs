@@ -86,7 +86,7 @@ pub(in crate::worker) fn ceiling(session: &Session, intent: &Intent, closes: boo
     let options = &session.context.options;
     // The price of a transaction that the caller signed is its price, not a cap.
     let callers = intent.max_fee_per_gas.filter(|_| intent.signed.is_none());
-    Ceiling::of(options.fee_caps, callers, closes, options.closing_price)
+    Ceiling::of(session.fee_caps(), callers, closes, options.closing_price)
 }
 
 /// Signs the newest attempt again at a price that was decided already.

@@ -134,7 +134,7 @@ impl FundsLedger {
         let intent = &create.intent;
         let Some(gas_limit) = intent.gas else { return Ok(FundsCheck::Pass) };
         let quote = self.quote(session, intent.speed, quotes).await;
-        let caps = &session.context.options.fee_caps;
+        let caps = &session.fee_caps();
         let fees = match (&create.signed, quote) {
             (Some((_, attempt)), _) => Some(attempt.fees),
             (None, Some(quote)) => Some(first_offer(intent, &quote, gas_limit, caps).0),
@@ -200,7 +200,7 @@ impl FundsLedger {
         let mut costs = slot_costs(session, None);
         for queued in session.state.queue().iter() {
             let quote = self.quote(session, queued.intent.speed, quotes).await?;
-            costs.add_queued(&queued.intent, &quote, &session.context.options.fee_caps);
+            costs.add_queued(&queued.intent, &quote, &session.fee_caps());
         }
         Some(costs)
     }

@@ -83,7 +83,7 @@ async fn draft(
             *known.insert(quote.map_err(|error| Unfilled::Unpriced(error.into()))?)
         }
     };
-    let (fees, kind) = first_offer(intent, &quote, gas, &session.context.options.fee_caps);
+    let (fees, kind) = first_offer(intent, &quote, gas, &session.fee_caps());
     Ok(TxDraft {
         chain_id: session.submitter.chain_id,
         from: session.submitter.address,

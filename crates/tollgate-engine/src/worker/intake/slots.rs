@@ -34,7 +34,7 @@ pub(in crate::worker) async fn slots_for_placeholders(
 }
 
 fn rules(session: &Session) -> NonceRules {
-    NonceRules { mode: session.state.mode(), ..session.context.options.nonces }
+    NonceRules { mode: session.state.mode(), ..session.nonce_rules() }
 }
 
 async fn choose_slots(

@@ -57,7 +57,7 @@ async fn note_hole(session: &mut Session, intake: &mut Intake, hole: &Hole) -> R
         status: session.state.status(),
         next_waits: session.state.queue().has_next(now),
         has_key: session.has_key(),
-        window: options.nonces.window,
+        window: session.nonce_rules().window,
         came_back: session.state.pool().recyclable().contains(&hole.first),
     };
     match decide(options.rejected_slot, &view) {

@@ -25,6 +25,12 @@ settings! {
         /// Password of all keys in `keys.keystore`.
         keystore_password: Option<Secret>, variable = "TOLLGATE_KEYSTORE_PASSWORD",
             has_file = true, file_flag = "keystore-password-file", example = "\"…\"";
+        /// Folder of keys that `file:NAME` refers to, for accounts that are opened while the node runs. One
+        /// key in hex per file.
+        folder: Option<PathBuf>, example = "\"/etc/tollgate/keys\"";
+        /// Mnemonic (BIP-39, English) whose accounts `hd:N` refers to, for accounts that are opened while the
+        /// node runs.
+        mnemonic: Option<Secret>, variable = "TOLLGATE_MNEMONIC", has_file = true, example = "\"…\"";
     }
 
     /// Submitters.

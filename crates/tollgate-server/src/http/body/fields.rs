@@ -89,6 +89,24 @@ impl<'a> Fields<'a> {
         Ok(Some(Number::new(text)))
     }
 
+    /// A text to set, or null to clear it; `None` where the field is left out.
+    pub(crate) fn change_of_text(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Option<String>>, Problem> {
+        let is_given = self.entries.iter().any(|(known, _)| known == name);
+        Ok(self.text(name)?.map(Some).or(is_given.then_some(None)))
+    }
+
+    /// A number to set, or null to clear it; `None` where the field is left out.
+    pub(crate) fn change_of_number(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Option<Number>>, Problem> {
+        let is_given = self.entries.iter().any(|(known, _)| known == name);
+        Ok(self.number(name)?.map(Some).or(is_given.then_some(None)))
+    }
+
     pub(crate) fn object<T: FromFields>(
         &mut self,
         name: &'static str,

@@ -2,8 +2,9 @@
 
 use serde_json::value::RawValue;
 use tollgate_api::{
-    Access, Create, ErrorCode, FillNonces, NewCursor, NewMode, NewPayload, Number, Payload, Reason,
-    Replacement, RequiredReason, Reserve, ReturnedNonce, UsedNonce, quoted,
+    Access, AccountChange, Create, ErrorCode, FillNonces, NewAccount, NewCursor, NewMode,
+    NewPayload, Number, Payload, Reason, Replacement, RequiredReason, Reserve, ReturnedNonce,
+    UsedNonce, quoted,
 };
 use tollgate_model::{Nonce, Text};
 
@@ -27,6 +28,23 @@ macro_rules! from_fields {
 }
 
 from_fields! {
+    NewAccount {
+        chain_id: number "chainId",
+        key: text "key",
+        address: text "address",
+        mode: text "mode",
+        label: text "label",
+        window: number "window",
+        max_fee_per_gas: number "maxFeePerGas",
+        max_tx_fee: number "maxTxFee",
+    }
+    AccountChange {
+        label: change_of_text "label",
+        window: change_of_number "window",
+        max_fee_per_gas: change_of_number "maxFeePerGas",
+        max_tx_fee: change_of_number "maxTxFee",
+        enabled: flag "enabled",
+    }
     Create {
         chain_id: number "chainId",
         submitter: text "submitter",

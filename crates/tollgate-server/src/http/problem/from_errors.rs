@@ -69,6 +69,7 @@ impl From<CreateError> for Problem {
                 return Self::unserved(unserved, detail, Some("submitter"));
             }
             CreateError::NonceMismatch { .. } => (ErrorCode::NonceMismatch, "rawTx"),
+            CreateError::Disabled => (ErrorCode::SubmitterDisabled, "submitter"),
             CreateError::Expired => (ErrorCode::Expired, "validUntil"),
             CreateError::RequestIdConflict(_) => (ErrorCode::RequestIdConflict, "requestId"),
         };
