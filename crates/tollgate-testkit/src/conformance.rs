@@ -4,6 +4,7 @@
 //! function, so that a test run reads like the promises. A function takes a fresh fixture and panics
 //! if the promise is broken, naming it (I1, I2, …) where it has a number.
 
+pub mod accounts;
 pub mod audit;
 pub mod bad_input;
 pub mod batch;
@@ -165,6 +166,12 @@ macro_rules! conformance_tests {
                 a_submitters_record_is_read_in_pages,
                 a_change_of_mode_is_fenced_compared_and_on_record,
                 a_mode_does_not_change_while_anything_is_open_or_reserved,
+            }
+            accounts {
+                an_account_is_read_as_it_was_written_and_changed_only_by_its_revision,
+                accounts_are_read_in_the_order_of_their_changes,
+                concurrent_changes_of_accounts_have_different_revisions,
+                open_work_of_an_account_is_seen_until_it_is_final,
             }
             nodes {
                 nodes_live_from_heartbeat_to_leave,

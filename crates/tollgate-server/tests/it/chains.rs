@@ -17,7 +17,7 @@ use crate::program::{Program, command, free_port, http};
 
 const CHAINS: [u64; 3] = [31_401, 31_402, 31_403];
 
-async fn chain(chain_id: u64) -> RunningDevChain {
+pub(crate) async fn chain(chain_id: u64) -> RunningDevChain {
     let defaults = DevChainOptions::default();
     let options = DevChainOptions {
         block_interval: Some(Duration::from_millis(100)),
@@ -28,13 +28,18 @@ async fn chain(chain_id: u64) -> RunningDevChain {
 }
 
 /// A folder with keys, and a configuration with `[[chains]]`.
-struct NodeFiles {
+pub(crate) struct NodeFiles {
     folder: tempfile::TempDir,
     port: u16,
 }
 
 impl NodeFiles {
-    fn new(database: Option<&str>, chains: &[(u64, String)]) -> Self {
+    pub(crate) fn new(database: Option<&str>, chains: &[(u64, String)]) -> Self {
+        Self::with_keys(database, chains, "")
+    }
+
+    /// The same with more lines in the section `keys`.
+    pub(crate) fn with_keys(database: Option<&str>, chains: &[(u64, String)], more: &str) -> Self {
         let files = Self { folder: tempfile::tempdir().unwrap(), port: program::lasting_port() };
         let keys = files.path("keys");
         let lines: Vec<String> =
@@ -44,7 +49,7 @@ impl NodeFiles {
             database.map_or_else(|| format!("sqlite:{}", files.path("t.db")), Into::into);
         let mut text = format!(
             "no_auth = true\nlisten = \"127.0.0.1:{}\"\nfinality = \"confirmations:2\"\n\
-             [database]\nurl = {database:?}\n[keys]\nprivate_key_files = [{keys:?}]\n\
+             [database]\nurl = {database:?}\n[keys]\nprivate_key_files = [{keys:?}]\n{more}\
              [lease]\nduration = \"2s\"\nrenew_interval = \"500ms\"\n\
              clock_skew_allowance = \"100ms\"\n[startup]\nwait = \"2s\"\n[drain]\nwait = \"0s\"\n",
             files.port
@@ -57,7 +62,7 @@ impl NodeFiles {
         files
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
@@ -67,7 +72,7 @@ impl NodeFiles {
         serve
     }
 
-    async fn start(&self) -> Program {
+    pub(crate) async fn start(&self) -> Program {
         let program = Program::start(&mut self.serve());
         until("the node to be ready", || async {
             ask(self.port, "GET", "/readyz", "").await.ok().filter(|said| said.status == 200)
@@ -76,18 +81,23 @@ impl NodeFiles {
         program
     }
 
-    async fn get(&self, path: &str) -> (u16, Value) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
         let said = ask(self.port, "GET", path, "").await.unwrap();
         (said.status, said.body)
     }
 
-    async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
+        let said = ask(self.port, method, path, body).await.unwrap();
+        (said.status, said.body)
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
         let said = ask(self.port, "POST", path, &body.to_string()).await.unwrap();
         (said.status, said.body)
     }
 }
 
-fn create(account: usize, request: &str, value: u64, chain_id: Option<u64>) -> Value {
+pub(crate) fn create(account: usize, request: &str, value: u64, chain_id: Option<u64>) -> Value {
     let mut create = json!({
         "submitter": dev_accounts()[account].address,
         "requestId": request,
