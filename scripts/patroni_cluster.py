@@ -1,6 +1,7 @@
 """What scripts/patroni runs on: etcd, PostgreSQL servers managed by Patroni, HAProxy, in a folder of their own."""
 
 import collections
+import datetime
 import glob
 import http.client
 import json
@@ -135,7 +136,7 @@ class Member:
             "scope": "tollgate",
             "name": name,
             "restapi": {"listen": f"127.0.0.1:{self.rest_port}", "connect_address": f"127.0.0.1:{self.rest_port}"},
-            "etcd3": {"host": f"127.0.0.1:{etcd_port}"},
+            arguments.etcd: {"host": f"127.0.0.1:{etcd_port}"},
             "bootstrap": {
                 "dcs": {
                     "ttl": arguments.ttl,
@@ -159,7 +160,7 @@ class Member:
                     "superuser": {"username": "postgres", "password": passwords["postgres"]},
                     "replication": {"username": "replicator", "password": passwords["replicator"]},
                 },
-                "parameters": {"unix_socket_directories": folder, "log_min_messages": "warning"},
+                "parameters": {"unix_socket_directories": folder, "log_timezone": "UTC"},
                 "pg_hba": [
                     "local all all scram-sha-256",
                     "host all all 127.0.0.1/32 scram-sha-256",
@@ -182,6 +183,17 @@ class Member:
 
     def leads(self):
         return request(self.rest_port, "GET", "/primary", timeout=1)[0] == 200
+
+    def standby_joined(self, since):
+        """Seconds from `since` (wall clock) until this server had a synchronous standby, by its log; or None."""
+        with open(os.path.join(self.host.work, f"{self.name}.log"), errors="replace") as file:
+            for line in file:
+                if "is now a synchronous standby" in line:
+                    text = line[:23] + "+00:00"
+                    joined = datetime.datetime.fromisoformat(text).timestamp() - since
+                    if joined > 0:
+                        return joined
+        return None
 
     def server(self):
         """Ids of the server's processes, the postmaster first."""
@@ -236,6 +248,7 @@ class Cluster:
         host.start("etcd", [
             "etcd", "--data-dir", host.folder("etcd"), "--listen-client-urls", etcd, "--advertise-client-urls", etcd,
             "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer, "--initial-cluster", f"default={peer}",
+            *(["--enable-v2"] if arguments.etcd == "etcd" else []),
         ], as_server=True)
         until("etcd", lambda: request(etcd_port, "GET", "/health")[0] == 200)
         self.bin_dir = server_programs()
@@ -292,6 +305,17 @@ class Cluster:
             and len({member.get("timeline") for member in members}) == 1
             and roles["leader"] == 1
             and (roles["sync_standby"] == 1 or not self.synchronous))
+
+
+def safe_etcd_section():
+    """The section of Patroni's settings that names etcd. Before 3.0.3, `etcd3` let a primary that had been frozen take
+    the leader key back from its successor, without the successor's commits; `etcd` (API version 2) never did."""
+    try:
+        answer = subprocess.run(["patroni", "--version"], check=True, capture_output=True, text=True).stdout
+    except OSError:
+        die("Patroni is missing: scripts/setup patroni")
+    version = tuple(int(number) for number in re.findall(r"\d+", answer)[:3])
+    return "etcd3" if version >= (3, 0, 3) else "etcd"
 
 
 def server_programs():
