@@ -265,7 +265,9 @@ class Cluster:
         self.sql(f"create role tollgate login password '{self.passwords['tollgate']}'")
         self.sql("create database tollgate owner tollgate")
         self.url = self.hosts_url("tollgate", "tollgate")
-        if arguments.via == "haproxy":
+        if arguments.via == "random":
+            self.url += "&load_balance_hosts=random"
+        elif arguments.via == "haproxy":
             self.start_proxy(host)
             self.url = f"postgres://tollgate:{self.passwords['tollgate']}@127.0.0.1:{self.proxy_port}/tollgate"
 
