@@ -287,8 +287,8 @@ class Cluster:
             file.write(
                 "defaults\n  mode tcp\n  timeout connect 2s\n  timeout client 1h\n  timeout server 1h\n"
                 f"listen primary\n  bind 127.0.0.1:{self.proxy_port}\n  option httpchk OPTIONS /primary\n"
-                "  http-check expect status 200\n"
-                "  default-server inter 1s timeout check 1s fall 2 rise 1 on-marked-down shutdown-sessions\n" + servers)
+                "  http-check expect status 200\n  timeout check 1s\n"
+                "  default-server inter 1s fall 2 rise 1 on-marked-down shutdown-sessions\n" + servers)
         host.start("haproxy", [shutil.which("haproxy") or "/usr/sbin/haproxy", "-db", "-f", path])
 
     def leader(self):
