@@ -269,10 +269,11 @@ class Cluster:
             self.url += "&load_balance_hosts=random"
         elif arguments.via == "haproxy":
             self.start_proxy(host)
-            self.url = f"postgres://tollgate:{self.passwords['tollgate']}@127.0.0.1:{self.proxy_port}/tollgate"
+            # Until its first checks are done, HAProxy takes every member for the primary; hosts_url asks for writes.
+            self.url = self.hosts_url("tollgate", "tollgate", [self.proxy_port])
 
-    def hosts_url(self, user, database):
-        hosts = ",".join(f"127.0.0.1:{member.port}" for member in self.members)
+    def hosts_url(self, user, database, ports=None):
+        hosts = ",".join(f"127.0.0.1:{port}" for port in ports or [member.port for member in self.members])
         return f"postgres://{user}:{self.passwords[user]}@{hosts}/{database}?target_session_attrs=read-write"
 
     def sql(self, statement):
