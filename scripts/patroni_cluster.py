@@ -269,7 +269,8 @@ class Cluster:
             self.url += "&load_balance_hosts=random"
         elif arguments.via == "haproxy":
             self.start_proxy(host)
-            # Until its first checks are done, HAProxy takes every member for the primary; hosts_url asks for writes.
+            # HAProxy takes every member for the primary until two checks of it have failed.
+            time.sleep(4)
             self.url = self.hosts_url("tollgate", "tollgate", [self.proxy_port])
 
     def hosts_url(self, user, database, ports=None):
