@@ -57,3 +57,9 @@ chaos *args:
 # just mutants tollgate-model, just mutants changed (docs/mutants.md)
 mutants WHAT="changed" *args:
     scripts/mutants {{ WHAT }} {{ args }}
+
+# Patroni's primary is killed under load, several times, and a verdict: scripts/patroni --help (docs/operations/postgres.md)
+patroni *args:
+    scripts/setup postgres patroni
+    cargo build --release -p tollgate-server
+    scripts/patroni {{ args }}
