@@ -15,6 +15,7 @@ use tollgate_model::sql::{Overrides, Query};
 
 use crate::connection::{Connection, Parameters};
 use crate::error::{commit_failed, no_connection};
+use crate::hosts::HostByHost;
 use crate::options::{PgOptions, SessionLimits};
 use crate::queries;
 use crate::row::Row;
@@ -46,11 +47,9 @@ impl Pools {
         let (config, tls) = config(options)?;
         let pool = |size: usize| {
             let recycling_method = RecyclingMethod::Fast;
-            let manager = Manager::from_config(
-                config.clone(),
-                tls.clone(),
-                ManagerConfig { recycling_method },
-            );
+            let connect = HostByHost { tls: tls.clone(), within: options.pool_timeout };
+            let manager =
+                Manager::from_connect(config.clone(), connect, ManagerConfig { recycling_method });
             Pool::builder(manager)
                 .max_size(size.max(1))
                 .runtime(Runtime::Tokio1)
@@ -122,7 +121,10 @@ pub(crate) fn config(options: &PgOptions) -> Result<(Config, MakeRustlsConnect),
     let parsed = url.parse::<Config>();
     let mut config = parsed
         .map_err(|error| StoreError::Unsafe(Cause::new(format!("database URL: {error}"), error)))?;
-    config.application_name("tollgate").connect_timeout(options.pool_timeout).ssl_mode(ssl_mode);
+    config.application_name("tollgate").ssl_mode(ssl_mode);
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(options.pool_timeout);
+    }
     if config.get_tcp_user_timeout().is_none() {
         config.tcp_user_timeout(UNACKNOWLEDGED_MAX);
     }

@@ -14,6 +14,7 @@ mod connection;
 mod db;
 mod error;
 mod feed;
+mod hosts;
 mod lease;
 mod list;
 mod migrate;

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use deadpool_postgres::Connect as _;
 use tokio::time::timeout;
+use tokio_postgres::error::SqlState;
 use tollgate_model::port::{Cause, StoreError};
 use tracing::info;
 
 use crate::db::config;
 use crate::error::SqlError;
+use crate::hosts::HostByHost;
 use crate::options::PgOptions;
 use crate::selftest::sessions_are_kept;
 
@@ -43,10 +46,10 @@ pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
     let (config, tls) = config(options)?;
     // A host that drops packets, or accepts and does not answer, must not block a start (I13).
     let limit = options.pool_timeout * HANDSHAKE_FACTOR;
-    within(limit, "the connection", sessions_are_kept(&config, &tls)).await??;
-    let connected = within(limit, "the connection", config.connect(tls)).await?;
-    let (mut client, connection) = connected.map_err(SqlError::from)?;
-    let driver = tokio::spawn(connection);
+    let hosts = HostByHost { tls, within: options.pool_timeout };
+    within(limit, "the connection", sessions_are_kept(&config, &hosts)).await??;
+    let connected = within(limit, "the connection", hosts.connect(&config)).await?;
+    let (mut client, driver) = connected.map_err(SqlError::from)?;
     let locked = client.execute("select pg_advisory_lock($1)", &[&LOCK_KEY]);
     within(LOCK_WAIT_MAX, "the migration lock", locked).await?.map_err(SqlError::from)?;
     let runner = embedded::migrations::runner().set_abort_missing(false).set_abort_divergent(true);
@@ -54,7 +57,11 @@ pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
     // The lock ends with the session, whatever the outcome.
     drop(client);
     let _ = driver.await;
-    let refused = |error| StoreError::Unsafe(Cause::new(format!("migration: {error}"), error));
+    let refused = |error: refinery::Error| match is_read_only(&error) {
+        // The member of a cluster that was reached is not the primary, or not yet.
+        true => StoreError::Unavailable("migration: the server is read-only".into()),
+        false => StoreError::Unsafe(Cause::new(format!("migration: {error}"), error)),
+    };
     let report = report.map_err(refused)?;
     let applied = report.applied_migrations().len();
     if applied > 0 {
@@ -62,6 +69,15 @@ pub async fn migrate(options: &PgOptions) -> Result<u32, StoreError> {
         info!(applied, version = last.map(|last| last.version()), "schema migrated");
     }
     Ok(u32::try_from(applied).unwrap_or(u32::MAX))
+}
+
+/// Returns whether a statement failed because the server is a standby.
+fn is_read_only(error: &(dyn std::error::Error + 'static)) -> bool {
+    let mut causes = std::iter::successors(Some(error), |error| error.source());
+    causes.any(|cause| {
+        let database = cause.downcast_ref::<tokio_postgres::Error>();
+        database.and_then(|it| it.code()) == Some(&SqlState::READ_ONLY_SQL_TRANSACTION)
+    })
 }
 
 #[cfg(test)]

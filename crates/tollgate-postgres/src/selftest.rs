@@ -1,13 +1,14 @@
 //! Proves at every start that sessions belong to this node and, on the real table, that the fence would
 //! hold.
 
+use deadpool_postgres::Connect as _;
 use tokio_postgres::{Client, Config, SimpleQueryMessage};
-use tokio_postgres_rustls::MakeRustlsConnect;
 use tollgate_model::port::StoreError;
 use uuid::Uuid;
 
 use crate::db::{Pools, Tx};
 use crate::error::SqlError;
+use crate::hosts::HostByHost;
 
 /// The number of comparisons of two connections. A pooler with other clients may give both of them their
 /// last session by chance.
@@ -21,10 +22,10 @@ const COMPARISONS: usize = 5;
 /// no prepared statements, which fail behind such a pooler with an error that names no cause.
 pub(crate) async fn sessions_are_kept(
     config: &Config,
-    tls: &MakeRustlsConnect,
+    hosts: &HostByHost,
 ) -> Result<(), StoreError> {
-    let first = connect(config, tls).await?;
-    let second = connect(config, tls).await?;
+    let (first, _) = hosts.connect(config).await.map_err(SqlError::from)?;
+    let (second, _) = hosts.connect(config).await.map_err(SqlError::from)?;
     for _ in 0..COMPARISONS {
         set_marker(&first, "first").await?;
         set_marker(&second, "second").await?;
@@ -38,12 +39,6 @@ pub(crate) async fn sessions_are_kept(
         }
     }
     Ok(())
-}
-
-async fn connect(config: &Config, tls: &MakeRustlsConnect) -> Result<Client, SqlError> {
-    let (client, connection) = config.connect(tls.clone()).await?;
-    tokio::spawn(connection);
-    Ok(client)
 }
 
 async fn set_marker(client: &Client, name: &str) -> Result<(), SqlError> {

@@ -40,7 +40,7 @@ async fn account_of_the_mnemonic_is_opened_changed_disabled_removed_and_opened_a
     let new = json!({ "key": format!("hd:{NEW}"), "label": "deposits", "window": 7 });
     let (status, opened) = node.post("/api/v1/submitters", &new).await;
     assert_eq!(status, 201, "{opened}");
-    assert_eq!(opened["address"], json!(dev_accounts()[NEW].address), "{opened}");
+    assert_eq!(opened["address"], dev_accounts()[NEW].address.to_checksum(None), "{opened}");
     assert_eq!((&opened["label"], &opened["key"]), (&json!("deposits"), &json!("hd:5")));
     let from_account = json!({ "value": "7", "from": "account" });
     assert_eq!((&opened["window"], &opened["settings"]["window"]), (&json!(7), &from_account));
@@ -127,7 +127,7 @@ async fn bad_references_are_refused_and_keys_are_never_repeated() {
         (json!({ "key": "hd:0" }), "key_unavailable"),
         (json!({ "key": "caller" }), "invalid_address"),
         (json!({ "key": "caller", "window": 0, "address": configured }), "invalid_number"),
-        (json!({ "key": "caller", "address": configured, "colour": 1 }), "unknown_field"),
+        (json!({ "key": "caller", "address": configured, "colour": 1 }), "invalid_body"),
         (json!({ "key": "caller", "address": configured }), "submitter_exists"),
         (json!({ "key": "hd:0", "chainId": 1 }), "wrong_chain"),
     ] {
