@@ -101,6 +101,8 @@ pub struct Accounts {
     configured: BTreeSet<Address>,
     own: RwLock<HashMap<Address, AccountSettings>>,
     served: watch::Sender<Arc<ServedSet>>,
+    /// The stored accounts were read once.
+    is_loaded: watch::Sender<bool>,
     progress: Mutex<Progress>,
 }
 
@@ -120,7 +122,7 @@ pub(crate) async fn follow(context: Weak<Context>) {
 struct Progress {
     revision: u64,
     /// Served by reference.
-    opened: BTreeSet<Address>,
+    opened: BTreeMap<Address, KeyRef>,
     /// Their keys could not be opened, and when to try again.
     unopened: BTreeMap<Address, (Account, Instant)>,
     /// Removed, and something of them is open.
@@ -137,7 +139,8 @@ impl Accounts {
         let (served, _) = watch::channel(Arc::new(configured.clone()));
         let (own, progress) = (RwLock::default(), Mutex::default());
         let configured = configured.accounts().collect();
-        Self { chain_id, store, keys, configured, own, served, progress }
+        let (is_loaded, _) = watch::channel(false);
+        Self { chain_id, store, keys, configured, own, served, is_loaded, progress }
     }
 
     /// The accounts that are served, as they change.
@@ -197,7 +200,21 @@ impl Accounts {
             self.leave(progress, address).await?;
         }
         self.publish(progress);
+        self.is_loaded.send_if_modified(|is_loaded| !std::mem::replace(is_loaded, true));
         Ok(())
+    }
+
+    pub(crate) fn is_loaded(&self) -> bool {
+        *self.is_loaded.borrow()
+    }
+
+    /// Waits until the stored accounts were read once: an account's own caps and its switch count from the
+    /// first transaction on (I16).
+    pub(crate) async fn loaded(&self) {
+        if !self.is_loaded() {
+            // The sender is in `self`, so this ends with the first read.
+            let _ = self.is_loaded.subscribe().wait_for(|is_loaded| *is_loaded).await;
+        }
     }
 
     async fn apply(&self, progress: &mut Progress, account: Account) -> Result<(), StoreError> {
@@ -215,10 +232,10 @@ impl Accounts {
         if is_removed && !self.store.has_open_work(submitter).await? {
             return self.leave(progress, address).await;
         }
-        if !progress.opened.contains(&address) && !self.configured.contains(&address) {
-            match self.open(&key, Some(address)).await {
+        if !progress.opened.contains_key(&address) && !self.configured.contains(&address) {
+            match self.open(&key, address).await {
                 Ok(_) => {
-                    progress.opened.insert(address);
+                    progress.opened.insert(address, key.clone());
                     info!(%address, %key, "account opened");
                 }
                 Err(error) => {
@@ -241,15 +258,17 @@ impl Accounts {
         }
         progress.leaving.remove(&address);
         progress.unopened.remove(&address);
-        if progress.opened.remove(&address) {
-            self.keys.close(address);
+        if let Some(key) = progress.opened.remove(&address) {
+            if key != KeyRef::Caller {
+                self.keys.close(address);
+            }
             info!(%address, "account removed");
         }
         Ok(())
     }
 
     fn publish(&self, progress: &Progress) {
-        let served = self.configured.iter().chain(&progress.opened).copied();
+        let served = self.configured.iter().chain(progress.opened.keys()).copied();
         let served = ServedSet::new(served);
         self.served.send_if_modified(|known| {
             let is_new = known.digest() != served.digest();
@@ -260,28 +279,32 @@ impl Accounts {
         });
     }
 
-    /// Opens a key and returns its address, which must be the given one.
-    async fn open(&self, key: &KeyRef, given: Option<Address>) -> Result<Address, AccountError> {
+    /// Opens the key of an account.
+    async fn open(&self, key: &KeyRef, of: Address) -> Result<(), AccountError> {
+        if self.address_of(key, Some(of)).await? == of && *key != KeyRef::Caller {
+            self.keys.open(key).await?;
+        }
+        Ok(())
+    }
+
+    /// The address of a key, which must be the given one.
+    async fn address_of(
+        &self,
+        key: &KeyRef,
+        given: Option<Address>,
+    ) -> Result<Address, AccountError> {
         if *key == KeyRef::Caller {
             let missing = "the address is missing; no key tells it, because the caller signs";
             return given.ok_or_else(|| AccountError::Address(missing.to_owned()));
         }
-        let address = self.keys.open(key).await?;
+        let address = self.keys.address(key).await?;
         match given.filter(|given| *given != address) {
             None => Ok(address),
             Some(given) => {
-                if !self.serves(address) {
-                    self.keys.close(address);
-                }
-                Err(AccountError::Address(format!(
-                    "the key {key} is that of {address}, not {given}"
-                )))
+                let what = format!("the key {key} is that of {address}, not {given}");
+                Err(AccountError::Address(what))
             }
         }
-    }
-
-    fn serves(&self, address: Address) -> bool {
-        self.served.borrow().contains(address)
     }
 
     /// Opens an account. Done again with the same key and settings it changes nothing.
@@ -290,7 +313,7 @@ impl Accounts {
     /// [`AccountError`]; nothing is written then.
     pub async fn create(&self, new: NewAccount) -> Result<OpenedAccount, AccountError> {
         let NewAccount { key, address, mode, start_from, settings } = new;
-        let address = self.open(&key, address).await?;
+        let address = self.address_of(&key, address).await?;
         let submitter = Submitter::new(self.chain_id, address);
         let account = Account { submitter, key: Some(key), settings, is_removed: false };
         let stored = self.store.account(submitter).await?;

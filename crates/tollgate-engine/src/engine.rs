@@ -140,7 +140,7 @@ impl Engine {
             alert_after: options.receipt_alert_after,
         });
         let reader = Arc::new(ReceiptReader::new(setup.clone()));
-        let support = Arc::new(SupportChecker::new(setup));
+        let support = Arc::new(SupportChecker::new(setup, options.finality));
         let tracker = Arc::new(Tracker {
             chain: chain.clone(),
             rule: options.finality,

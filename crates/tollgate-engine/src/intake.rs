@@ -48,6 +48,7 @@ impl Engine {
         if let Some(known) = look_up(&self.context, submitter, request_id.as_ref(), &asked).await? {
             return Ok(PreparedCreate::Known(known));
         }
+        self.context.accounts.loaded().await;
         check_key(&self.context, submitter)?;
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
@@ -77,6 +78,7 @@ impl Engine {
         {
             return Ok(PreparedCreate::Known(known));
         }
+        self.context.accounts.loaded().await;
         if !self.serves(submitter) {
             return Err(Unserved::UnknownSubmitter.into());
         }

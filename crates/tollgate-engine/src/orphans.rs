@@ -17,6 +17,8 @@ use tracing::{info, warn};
 use crate::context::Context;
 use crate::engine::{Engine, Workers};
 
+/// The pause before work is taken up while the accounts are not read yet.
+const LOADING_PAUSE: Duration = Duration::from_millis(100);
 /// Submitters with open work that one statement looks at (I13).
 const LOOKED_AT_MAX: u32 = 1_000;
 /// The pause between two looks.
@@ -35,6 +37,11 @@ pub(crate) async fn adopt(context: Weak<Context>, workers: Weak<Workers>) {
     let (mut before, mut closely_until): (Vec<NodeId>, Option<Instant>) = (Vec::new(), None);
     loop {
         let (Some(context), Some(workers)) = (context.upgrade(), workers.upgrade()) else { return };
+        if !context.accounts.is_loaded() {
+            drop((context, workers));
+            tokio::time::sleep(LOADING_PAUSE).await;
+            continue;
+        }
         let lease = context.options.lease;
         let engine = Engine { context, workers };
         let now = Instant::now();

@@ -95,7 +95,7 @@ impl FromStr for KeyRef {
     }
 }
 
-/// An account's own settings. Each wins over that of the chain.
+/// An account's own settings. The window wins over that of the chain; caps can only be lower.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct AccountSettings {
     /// A name for people.
@@ -109,13 +109,20 @@ pub struct AccountSettings {
 }
 
 impl AccountSettings {
-    /// The caps on fees that hold for the account on a chain with these caps.
+    /// The caps on fees that hold for the account on a chain with these caps: the lower ones (I16).
     #[must_use]
     pub fn caps(&self, chain: FeeCaps) -> FeeCaps {
         FeeCaps {
-            max_fee_per_gas: self.max_fee_per_gas.or(chain.max_fee_per_gas),
-            max_tx_fee: self.max_tx_fee.or(chain.max_tx_fee),
+            max_fee_per_gas: lower(self.max_fee_per_gas, chain.max_fee_per_gas),
+            max_tx_fee: lower(self.max_tx_fee, chain.max_tx_fee),
         }
+    }
+}
+
+fn lower<T: Ord>(own: Option<T>, chain: Option<T>) -> Option<T> {
+    match (own, chain) {
+        (Some(own), Some(chain)) => Some(own.min(chain)),
+        (own, chain) => own.or(chain),
     }
 }
 
@@ -178,12 +185,19 @@ mod tests {
     }
 
     #[test]
-    fn own_caps_win_over_those_of_the_chain() {
+    fn own_caps_lower_those_of_the_chain_and_never_raise_them() {
         let price = |gwei: u128| GasPrice::from_wei(gwei * 1_000_000_000).ok();
-        let own = AccountSettings { max_fee_per_gas: price(2_000), ..AccountSettings::default() };
-        let chain = FeeCaps { max_fee_per_gas: price(1_000), max_tx_fee: Some(Wei(U256::ONE)) };
-        let caps = FeeCaps { max_fee_per_gas: price(2_000), max_tx_fee: Some(Wei(U256::ONE)) };
-        assert_eq!(own.caps(chain), caps);
+        let chain = FeeCaps { max_fee_per_gas: price(1_000), max_tx_fee: None };
+        for (own, holds) in [(2_000, 1_000), (500, 500)] {
+            let fee = Some(Wei(U256::ONE));
+            let own = AccountSettings {
+                max_fee_per_gas: price(own),
+                max_tx_fee: fee,
+                ..AccountSettings::default()
+            };
+            let caps = FeeCaps { max_fee_per_gas: price(holds), max_tx_fee: fee };
+            assert_eq!(own.caps(chain), caps);
+        }
         assert_eq!(AccountSettings::default().caps(chain), chain);
     }
 }

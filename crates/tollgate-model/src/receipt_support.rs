@@ -2,7 +2,7 @@
 //!
 //! A receipt of one endpoint alone may name a wrong status, or a block that does not hold the
 //! transaction. Nothing final rests on it (I8, I16) unless no second endpoint answers for
-//! [`LONE_AFTER`]: then waiting would block every account (I15).
+//! [`LONE_AFTER`] although the block is settled: then waiting would block every account (I15).
 
 use std::time::Duration;
 
@@ -31,8 +31,10 @@ pub enum ReceiptVote {
 pub enum ReceiptSupport {
     /// Two endpoints have it, or the chain's only one, or the block proves it.
     Confirmed,
-    /// No second endpoint could tell.
+    /// One endpoint has it, or its transaction in its block, and no second one could tell.
     Lone,
+    /// No endpoint could tell. Ask again.
+    Unanswered,
     /// Endpoints contradict each other; for operators. Ask again.
     Disputed(String),
     /// Two endpoints or the block prove that this is the receipt instead.
@@ -72,15 +74,16 @@ pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) 
     .map(|(number, what)| format!("{number} of {endpoints} endpoints show {what}"))
     .collect();
     match claims.is_empty() {
-        true => ReceiptSupport::Lone,
         false => ReceiptSupport::Disputed(claims.join(", ")),
+        true if showing(receipt) + number_of(&ReceiptVote::NoReceipt) > 0 => ReceiptSupport::Lone,
+        true => ReceiptSupport::Unanswered,
     }
 }
 
-/// Returns whether a receipt that only one endpoint supports is enough: after it was waited for, or
-/// no receipt at all found a second endpoint for that long.
-pub fn lone_is_enough(waited: Duration, none_confirmed_for: Duration) -> bool {
-    waited >= LONE_AFTER || none_confirmed_for >= LONE_AFTER
+/// Returns whether a receipt that only one endpoint supports is enough: its block is settled, and it, or
+/// every receipt of the chain, was alone in each answer for so long.
+pub fn lone_is_enough(is_settled: bool, alone: Duration, all_alone: Duration) -> bool {
+    is_settled && alone.max(all_alone) >= LONE_AFTER
 }
 
 #[cfg(test)]
@@ -134,9 +137,11 @@ mod tests {
     #[test]
     fn receipt_without_a_second_answer_is_lone_and_with_a_contradiction_disputed() {
         for silent in [Silent, NoReceipt] {
-            assert_eq!(support(&[paid(), silent.clone()], 2), ReceiptSupport::Lone);
-            assert_eq!(support(&[silent.clone(), silent], 2), ReceiptSupport::Lone);
+            assert_eq!(support(&[paid(), silent], 2), ReceiptSupport::Lone);
         }
+        assert_eq!(support(&[NoReceipt, Silent], 2), ReceiptSupport::Lone, "in the block");
+        assert_eq!(support(&[Silent, Silent], 2), ReceiptSupport::Unanswered);
+        assert_eq!(support(&[], 2), ReceiptSupport::Unanswered);
         for contradiction in [reverted(), NotInBlock, OtherBlock] {
             let found = support(&[paid(), contradiction.clone()], 2);
             assert!(matches!(found, ReceiptSupport::Disputed(_)), "{contradiction:?}");
@@ -147,9 +152,10 @@ mod tests {
     }
 
     #[test]
-    fn lone_receipt_is_enough_after_a_wait_of_its_own_or_of_all() {
+    fn lone_receipt_of_a_settled_block_is_enough_after_a_wait_of_its_own_or_of_all() {
         let (none, almost) = (Duration::ZERO, LONE_AFTER - Duration::from_millis(1));
-        assert!(!lone_is_enough(almost, almost));
-        assert!(lone_is_enough(LONE_AFTER, none) && lone_is_enough(none, LONE_AFTER));
+        assert!(!lone_is_enough(true, almost, almost));
+        assert!(lone_is_enough(true, LONE_AFTER, none) && lone_is_enough(true, none, LONE_AFTER));
+        assert!(!lone_is_enough(false, LONE_AFTER, LONE_AFTER), "the others may only lag");
     }
 }

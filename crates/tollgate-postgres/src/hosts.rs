@@ -6,7 +6,7 @@
 
 use std::future::{Future, pending};
 use std::pin::Pin;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use deadpool_postgres::Connect;
 use tokio::task::{JoinHandle, spawn};
@@ -15,6 +15,7 @@ use tokio_postgres::config::{Host, LoadBalanceHosts};
 use tokio_postgres::{Client, Config, Error};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tracing::debug;
+use uuid::Uuid;
 
 /// Tries the hosts of a URL one by one.
 pub(crate) struct HostByHost {
@@ -88,8 +89,7 @@ fn each_host(config: &Config) -> Vec<Config> {
         })
         .collect();
     if config.get_load_balance_hosts() == LoadBalanceHosts::Random {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        each.rotate_left(now.subsec_micros() as usize % count);
+        each.rotate_left(usize::from(Uuid::new_v4().as_bytes()[0]) % count);
     }
     each
 }

@@ -86,7 +86,8 @@ pub(crate) fn keystore_of(
 ) -> Result<Option<Zeroizing<String>>, KeyFileError> {
     let wanted = alloy_primitives::hex::encode(account);
     for path in files_in(dir)? {
-        let json = read_key_file(&path)?;
+        // A file that can't be read holds up no other account.
+        let Ok(json) = read_key_file(&path) else { continue };
         if keystore::address_in(&json).is_some_and(|named| named.eq_ignore_ascii_case(&wanted)) {
             return Ok(Some(json));
         }

@@ -42,7 +42,8 @@ impl KeySources {
                 let (folder, password) =
                     self.keystore.as_ref().ok_or("keys.keystore is not set on this node")?;
                 let json = keystore_of(folder, *address)
-                    .map_err(|error| error.to_string())?
+                    .ok()
+                    .flatten()
                     .ok_or("keys.keystore has no key of this account")?;
                 keystore::decrypt(&json, password).map_err(|error| error.to_string())
             }
@@ -78,20 +79,31 @@ impl OpenedKeys {
     }
 }
 
-#[async_trait]
-impl Keys for OpenedKeys {
-    async fn open(&self, key: &KeyRef) -> Result<Address, KeyUnavailable> {
+impl OpenedKeys {
+    async fn read(&self, key: &KeyRef) -> Result<Key, KeyUnavailable> {
         let (sources, wanted) = (self.sources.clone(), key.clone());
         // Decrypting takes a second of a core.
         let read = tokio::task::spawn_blocking(move || sources.read(&wanted)).await;
         let opened = read.unwrap_or_else(|_| Err("the key could not be read".to_owned()));
         let opened = opened.map_err(|why| KeyUnavailable(format!("{key}: {why}")))?;
-        let address = opened.address();
-        if let KeyRef::Keystore(named) = key
-            && *named != address
-        {
-            return Err(KeyUnavailable(format!("{key}: the file holds another account's key")));
+        match key {
+            KeyRef::Keystore(named) if *named != opened.address() => {
+                Err(KeyUnavailable(format!("{key}: the file holds another account's key")))
+            }
+            _ => Ok(opened),
         }
+    }
+}
+
+#[async_trait]
+impl Keys for OpenedKeys {
+    async fn address(&self, key: &KeyRef) -> Result<Address, KeyUnavailable> {
+        Ok(self.read(key).await?.address())
+    }
+
+    async fn open(&self, key: &KeyRef) -> Result<Address, KeyUnavailable> {
+        let opened = self.read(key).await?;
+        let address = opened.address();
         self.signer.open(opened);
         Ok(address)
     }

@@ -42,8 +42,8 @@ const CHUNK_MIN: usize = 16;
 pub struct LocalSigner {
     /// The keys that the signer was made with.
     keys: Arc<HashMap<Address, Key>>,
-    /// The keys that were opened since.
-    opened: Arc<RwLock<HashMap<Address, Key>>>,
+    /// The keys that were opened since, and how often.
+    opened: Arc<RwLock<HashMap<Address, (Key, usize)>>>,
 }
 
 impl LocalSigner {
@@ -55,15 +55,22 @@ impl LocalSigner {
 
     /// Signs for a further account from now on.
     pub(crate) fn open(&self, key: Key) {
-        self.opened.write().unwrap_or_else(PoisonError::into_inner).insert(key.address(), key);
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        opened.entry(key.address()).or_insert((key, 0)).1 += 1;
     }
 
-    /// Forgets a key that was opened.
+    /// Forgets a key that was closed as often as it was opened.
     pub(crate) fn close(&self, account: Address) {
-        self.opened.write().unwrap_or_else(PoisonError::into_inner).remove(&account);
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, count)) = opened.get_mut(&account) {
+            *count -= 1;
+            if *count == 0 {
+                opened.remove(&account);
+            }
+        }
     }
 
-    fn opened(&self) -> RwLockReadGuard<'_, HashMap<Address, Key>> {
+    fn opened(&self) -> RwLockReadGuard<'_, HashMap<Address, (Key, usize)>> {
         self.opened.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +106,7 @@ impl LocalSigner {
             return encode::sign(key, draft);
         }
         let opened = self.opened();
-        let key = opened.get(&draft.from).ok_or(SignError::NoKey(draft.from))?;
+        let (key, _) = opened.get(&draft.from).ok_or(SignError::NoKey(draft.from))?;
         encode::sign(key, draft)
     }
 
@@ -118,9 +125,7 @@ impl fmt::Debug for LocalSigner {
 impl Signer for LocalSigner {
     fn accounts(&self) -> Vec<Address> {
         let mut accounts: Vec<_> = self.keys.keys().copied().collect();
-        accounts.extend(self.opened().keys());
         accounts.sort_unstable();
-        accounts.dedup();
         accounts
     }
 

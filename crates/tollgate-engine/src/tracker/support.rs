@@ -11,6 +11,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
+use tollgate_model::finality::{FinalityRule, is_settled};
 use tollgate_model::port::{Alert, AlertKind, TxReceipt};
 use tollgate_model::receipt_support::{ReceiptSupport, lone_is_enough};
 use tollgate_model::{Submitter, TxHash};
@@ -23,13 +24,17 @@ use crate::mailbox::WorkerEvent;
 use crate::view::{ChainView, Standing};
 use crate::watch::ValueSender;
 
+/// Answers further apart don't show that there was no second endpoint between them.
+const LONE_APART_MAX: Duration = Duration::from_secs(60);
+
 /// Asks for the support of receipts.
 pub(crate) struct SupportChecker {
     setup: Arc<ReaderSetup>,
+    rule: FinalityRule,
     /// At most one entry for each open attempt, and those are bounded by the windows (I13).
     waiting: Mutex<BTreeMap<TxHash, WaitingReceipt>>,
-    /// Since when no receipt has found a second endpoint.
-    lone_since: Mutex<Option<Instant>>,
+    /// The first and the last of the answers in a row in which no receipt had a second endpoint.
+    lone: Mutex<Option<(Instant, Instant)>>,
     changed: Notify,
 }
 
@@ -38,14 +43,16 @@ struct WaitingReceipt {
     receipt: TxReceipt,
     owner: Submitter,
     since: Instant,
+    /// The first of the answers in a row in which only one endpoint supported it.
+    lone_since: Option<Instant>,
     alerted: Option<Instant>,
     retry: Retry,
 }
 
 impl SupportChecker {
-    pub(crate) fn new(setup: Arc<ReaderSetup>) -> Self {
-        let (waiting, lone_since) = (Mutex::default(), Mutex::default());
-        Self { setup, waiting, lone_since, changed: Notify::new() }
+    pub(crate) fn new(setup: Arc<ReaderSetup>, rule: FinalityRule) -> Self {
+        let (waiting, lone) = (Mutex::default(), Mutex::default());
+        Self { setup, rule, waiting, lone, changed: Notify::new() }
     }
 
     /// Returns whether receipts need support at all.
@@ -62,7 +69,8 @@ impl SupportChecker {
             return;
         }
         let (receipt, since, retry) = (receipt.clone(), Instant::now(), Retry::now());
-        let entry = WaitingReceipt { receipt, owner, since, alerted: None, retry };
+        let (lone_since, alerted) = (None, None);
+        let entry = WaitingReceipt { receipt, owner, since, lone_since, alerted, retry };
         waiting.insert(entry.receipt.tx_hash, entry);
         drop(waiting);
         self.changed.notify_one();
@@ -77,7 +85,7 @@ impl SupportChecker {
             while jobs.len() < JOBS_MAX
                 && let Some(receipts) = self.take_due(&view.get())
             {
-                jobs.push(self.ask(receipts));
+                jobs.push(self.ask(receipts, view));
             }
             let has_room = jobs.len() < JOBS_MAX;
             let next = self.next_due();
@@ -122,26 +130,38 @@ impl SupportChecker {
         waiting.values().filter(|one| !one.retry.in_flight).map(|one| one.retry.due).min()
     }
 
-    async fn ask(&self, receipts: Vec<TxReceipt>) {
+    async fn ask(&self, receipts: Vec<TxReceipt>, view: &ValueSender<ChainView>) {
         let support = self.setup.chain.receipt_support(&receipts).await;
-        let alone_for = self.note_alone(&support);
+        let all_alone = self.note_alone(&support);
+        let height = view.get().height();
         for (receipt, support) in receipts.iter().zip(support) {
-            self.note_support(receipt, support, alone_for);
+            let is_settled =
+                height.is_some_and(|height| is_settled(self.rule, height, receipt.block_number));
+            self.note_support(receipt, support, (is_settled, all_alone));
         }
     }
 
-    /// Returns for how long no receipt has found a second endpoint.
+    /// Returns for how long no receipt has had a second endpoint in any answer. Answers far apart say nothing
+    /// about the time between them.
     fn note_alone(&self, support: &[ReceiptSupport]) -> Duration {
-        let mut lone_since = lock(&self.lone_since);
+        let (mut lone, now) = (lock(&self.lone), Instant::now());
         if support.iter().any(|support| *support != ReceiptSupport::Lone) {
-            *lone_since = None;
+            *lone = None;
             return Duration::ZERO;
         }
-        lone_since.get_or_insert_with(Instant::now).elapsed()
+        let known = lone.filter(|(_, last)| now.saturating_duration_since(*last) <= LONE_APART_MAX);
+        let first = known.map_or(now, |(first, _)| first);
+        *lone = Some((first, now));
+        now.saturating_duration_since(first)
     }
 
     /// Notifies the worker of a result, or schedules the next try.
-    fn note_support(&self, asked: &TxReceipt, support: ReceiptSupport, alone_for: Duration) {
+    fn note_support(
+        &self,
+        asked: &TxReceipt,
+        support: ReceiptSupport,
+        (is_settled, all_alone): (bool, Duration),
+    ) {
         let mut waiting = lock(&self.waiting);
         let Some(entry) = waiting.get_mut(&asked.tx_hash) else { return };
         // A newer request of the same attempt.
@@ -149,9 +169,16 @@ impl SupportChecker {
             return;
         }
         let (tx_hash, waited) = (asked.tx_hash, entry.since.elapsed());
+        let alone = match support {
+            ReceiptSupport::Lone => entry.lone_since.get_or_insert_with(Instant::now).elapsed(),
+            _ => {
+                entry.lone_since = None;
+                Duration::ZERO
+            }
+        };
         let events = match support {
             ReceiptSupport::Confirmed => vec![WorkerEvent::Supported(asked.clone())],
-            ReceiptSupport::Lone if lone_is_enough(waited, alone_for) => {
+            ReceiptSupport::Lone if lone_is_enough(is_settled, alone, all_alone) => {
                 info!(%tx_hash, "receipt of one endpoint used: no second one answers");
                 vec![WorkerEvent::Supported(asked.clone())]
             }
@@ -163,7 +190,9 @@ impl SupportChecker {
                 warn!(%tx_hash, block = asked.block_number, "block does not hold the transaction");
                 vec![WorkerEvent::Refuted(asked.clone())]
             }
-            ReceiptSupport::Lone => return entry.retry.failed(PAUSE_BEFORE_ALERT_MAX),
+            ReceiptSupport::Lone | ReceiptSupport::Unanswered => {
+                return entry.retry.failed(PAUSE_BEFORE_ALERT_MAX);
+            }
             ReceiptSupport::Disputed(claims) => {
                 let is_long = waited >= self.setup.alert_after;
                 entry.retry.failed(if is_long { PAUSE_MAX } else { PAUSE_BEFORE_ALERT_MAX });

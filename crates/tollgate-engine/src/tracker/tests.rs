@@ -49,7 +49,7 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
     let (view, _) = watch::channel(ChainView::default());
     let rule = FinalityRule::Confirmations(3);
     let reader = Arc::new(ReceiptReader::new(setup.clone()));
-    let support = Arc::new(SupportChecker::new(setup));
+    let support = Arc::new(SupportChecker::new(setup, rule));
     Tracker { chain: chain.clone(), rule, reader, support, view }
 }
 

@@ -42,7 +42,7 @@ pub(super) async fn record_receipts(
         }
         let Some(tx) = session.state.in_flight().by_hash(receipt.tx_hash) else { continue };
         let is_known = tx.mined.as_ref().is_some_and(|known| known.has_outcome_of(&receipt));
-        if !is_known && noted.insert(tx.tx_id) {
+        if !is_known && !tx.is_refuted(&receipt) && noted.insert(tx.tx_id) {
             section.updates.push(mined(tx, receipt, view)?);
         }
     }
@@ -80,6 +80,12 @@ pub(super) async fn record_forks(
             refuted.iter().any(|refuted| refuted.has_outcome_of(mined))
         }
     };
+    for receipt in refuted {
+        let tx = session.state.in_flight().by_hash(receipt.tx_hash).map(|tx| tx.tx_id);
+        if let Some(tx) = tx.and_then(|tx_id| session.state.tx_mut(tx_id)) {
+            tx.note_refuted(receipt);
+        }
+    }
     for tx in session.state.in_flight_mut().iter_mut() {
         // What was seen in a slot is looked for anew as well.
         tx.slot.forget_blocks(blocks_left);

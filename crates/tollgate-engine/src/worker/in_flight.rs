@@ -19,7 +19,8 @@ use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{ResubmitRules, hold, renews_patience};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
-    Allocated, Bytes, Intent, Nonce, StuckReason, Timestamp, TxEvent, TxHash, TxId, TxState, U256,
+    Allocated, B256, Bytes, Intent, Nonce, StuckReason, Timestamp, TxEvent, TxHash, TxId, TxState,
+    U256,
 };
 use tracing::error;
 
@@ -40,6 +41,8 @@ pub(super) struct InFlightTx {
     pub(super) mined: Option<TxReceipt>,
     /// The receipt that the endpoints support, if it was asked for.
     pub(super) supported: Option<TxReceipt>,
+    /// Receipts that were proven wrong, by hash and block: they are not believed again.
+    pub(super) refuted: Vec<(TxHash, B256)>,
     /// Its receipt was once in a block that is not canonical any more.
     pub(super) forked: bool,
     pub(super) sending: Sending,
@@ -119,6 +122,7 @@ impl InFlightTx {
             attempts: attempts.into_iter().map(SentAttempt::stored).collect(),
             mined: record.mined,
             supported: None,
+            refuted: Vec::new(),
             forked: new_fork,
             sending,
             answers: Answers::taken_over(record.row.state, record.last_error),
@@ -146,6 +150,7 @@ impl InFlightTx {
             attempts: vec![SentAttempt::new(slot.attempt, now)],
             mined: None,
             supported: None,
+            refuted: Vec::new(),
             forked: false,
             sending: Sending::from(now),
             answers: Answers::none(),
@@ -184,6 +189,17 @@ impl InFlightTx {
                 (self.mined, self.forked, self.slot) = (None, true, SlotKnowledge::NONE);
             }
         }
+    }
+
+    pub(super) fn note_refuted(&mut self, receipt: &TxReceipt) {
+        if !self.is_refuted(receipt) {
+            self.refuted.push((receipt.tx_hash, receipt.block_hash));
+        }
+    }
+
+    /// The receipt was proven wrong before.
+    pub(super) fn is_refuted(&self, receipt: &TxReceipt) -> bool {
+        self.refuted.contains(&(receipt.tx_hash, receipt.block_hash))
     }
 
     /// The endpoints support the receipt that it has.

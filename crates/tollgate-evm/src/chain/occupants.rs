@@ -12,10 +12,13 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use alloy_consensus::{EthereumTxEnvelope, Transaction as _, TxEip4844};
+use alloy_eips::eip2718::Encodable2718 as _;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::diagnose::witnesses_needed;
 use tollgate_model::port::chain::{Occupant, OccupantSearch};
-use tollgate_model::{Address, Nonce, TxHash};
+use tollgate_model::{Address, Nonce, TxHash, keccak256};
 
 use super::block_search::{BlockScan, EndpointSearch, Miss, note, read};
 use super::corroboration::SingleSource;
@@ -169,11 +172,34 @@ pub(super) async fn prove_slot(
         Err(Miss::Unknown(_)) => return Verdict::Unknown,
     };
     for other in readers.iter().filter(|other| other.place != member.place) {
-        if shows(router, other, of, &occupant).await == Some(false) {
-            return Verdict::Unknown;
+        match shows(router, other, of, &occupant).await {
+            Some(true) => return Verdict::Shown,
+            Some(false) => return Verdict::Unknown,
+            None => {}
         }
     }
-    Verdict::Shown
+    // Nobody but the account can have signed for the slot.
+    match is_signed(router, member, of, &occupant).await {
+        true => Verdict::Shown,
+        false => Verdict::Unknown,
+    }
+}
+
+/// Returns whether the transaction that an endpoint shows has the account's signature and the slot's nonce.
+async fn is_signed(router: &Router, member: &PoolMember, of: Address, occupant: &Occupant) -> bool {
+    let params = json!([occupant.tx_hash.to_string()]);
+    let call = member.endpoint.call_until::<Option<Value>>(
+        "eth_getTransactionByHash",
+        params,
+        router.deadline(),
+    );
+    let Ok(Some(shown)) = call.await else { return false };
+    let Ok(tx) = serde_json::from_value::<EthereumTxEnvelope<TxEip4844>>(shown) else {
+        return false;
+    };
+    let signer = tx.signature().recover_address_from_prehash(&tx.signature_hash()).ok();
+    let hash = keccak256(tx.encoded_2718());
+    (signer, tx.nonce(), hash) == (Some(of), occupant.nonce.get(), occupant.tx_hash)
 }
 
 /// Whether an endpoint has the same transaction in the same block; `None` if it does not show the block.

@@ -32,8 +32,8 @@ pub(super) async fn receipt_support(
     let at = (first.block_number, first.block_hash);
     let now = Instant::now();
     let mut readers = router.readers(Needs::Block(at.0), now);
-    // An endpoint that rests counts as one that did not answer.
-    readers.retain(|member| !member.endpoint.health().is_resting(now));
+    // An endpoint that rests, lags or announces blocks that it lacks counts as one that did not answer.
+    readers.retain(|member| router.is_reliable(member, now));
     let endpoints = router.readers_configured();
     let mut ballot = Ballot { receipts, votes: vec![Vec::new(); receipts.len()], endpoints };
     let (asked_first, others) = readers.split_at(readers.len().min(ASKED_FIRST));
@@ -103,17 +103,28 @@ impl Ballot<'_> {
     }
 
     fn is_decided(&self) -> bool {
-        let is_open =
-            |it: &ReceiptSupport| matches!(it, ReceiptSupport::Lone | ReceiptSupport::Disputed(_));
+        let is_open = |it: &ReceiptSupport| {
+            matches!(
+                it,
+                ReceiptSupport::Lone | ReceiptSupport::Unanswered | ReceiptSupport::Disputed(_)
+            )
+        };
         !self.support().iter().any(is_open)
     }
 
     /// Returns whether endpoints contradict each other about what one block holds.
     fn is_disputed(&self) -> bool {
         let is_disputed = |it: &ReceiptSupport| matches!(it, ReceiptSupport::Disputed(_));
-        let is_about_block = |vote: &ReceiptVote| *vote == ReceiptVote::OtherBlock;
-        let votes = self.votes.iter().map(|votes| votes.iter().all(|(_, it)| !is_about_block(it)));
-        self.support().iter().zip(votes).any(|(support, same)| same && is_disputed(support))
+        let contradicts = |receipt: &TxReceipt, vote: &ReceiptVote| match vote {
+            ReceiptVote::Receipt(shown) => !shown.has_outcome_of(receipt),
+            ReceiptVote::NotInBlock => true,
+            ReceiptVote::OtherBlock | ReceiptVote::NoReceipt | ReceiptVote::Silent => false,
+        };
+        let support = self.support();
+        let mut all = self.receipts.iter().zip(&self.votes).zip(&support);
+        all.any(|((receipt, votes), support)| {
+            is_disputed(support) && votes.iter().any(|(_, vote)| contradicts(receipt, vote))
+        })
     }
 
     /// Names the endpoints whose answers were proven wrong.
@@ -123,7 +134,9 @@ impl Ballot<'_> {
                 ReceiptSupport::Confirmed => told(receipt),
                 ReceiptSupport::Corrected(other) => told(other),
                 ReceiptSupport::Refuted => NOT_IN_BLOCK.to_owned(),
-                ReceiptSupport::Lone | ReceiptSupport::Disputed(_) => continue,
+                ReceiptSupport::Lone | ReceiptSupport::Unanswered | ReceiptSupport::Disputed(_) => {
+                    continue;
+                }
             };
             let claims: Vec<Claim> = votes
                 .iter()

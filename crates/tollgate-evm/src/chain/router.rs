@@ -128,6 +128,11 @@ impl Router {
         expected.is_some_and(|expected| number.is_none_or(|number| number < expected))
     }
 
+    /// Returns whether an endpoint answers, and is neither behind the others nor doubted.
+    pub(super) fn is_reliable(&self, member: &PoolMember, now: Instant) -> bool {
+        !member.endpoint.health().is_resting(now) && !member.is_doubted() && !self.lags(member, now)
+    }
+
     /// How many endpoints of this chain are configured for reads, whether they answer now or not.
     pub(super) fn readers_configured(&self) -> usize {
         let is_refused =

@@ -9,7 +9,7 @@ use tollgate_model::port::chain::{
     AccountCounts, BlockTag, Call, CallEstimate, Chain, CountSupport, Speed,
 };
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{B256, Bytes, U256, Wei};
+use tollgate_model::{Address, B256, Bytes, U256, Wei};
 
 use crate::fake::{Behaviour, Node, SOMEBODY, block, config, heads_at, nonce, until};
 
@@ -262,15 +262,53 @@ async fn count_that_its_own_blocks_contradict_is_ignored_alone_and_beside_anothe
     }
 }
 
+/// A transaction that a real node showed: the signer's first.
+fn signed_transaction() -> Value {
+    let text = include_str!("../../src/chain/block_proof/anvil_block.json");
+    let recorded: Value = serde_json::from_str(text).unwrap();
+    recorded["block"]["transactions"][1].clone()
+}
+
 #[tokio::test]
-async fn lone_count_is_open_until_the_endpoint_shows_its_last_transaction() {
-    let nodes = nodes_with(2, [0, 3]).await;
-    let chain = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1]])).await.unwrap();
-    heads_at(&chain, 11).await;
-    nodes[1].set().behaviour = Behaviour::Down;
-    assert_eq!(chain.counts(SOMEBODY).await.unwrap().support, CountSupport::Open);
-    let counts = proven(&chain).await;
-    assert_eq!((counts.support, counts.mined), (CountSupport::Confirmed, nonce(2)), "shown");
+async fn lone_count_is_open_until_the_endpoint_shows_a_transaction_with_the_accounts_signature() {
+    let transaction = signed_transaction();
+    let signer: Address = transaction["from"].as_str().unwrap().parse().unwrap();
+    let hash: B256 = transaction["hash"].as_str().unwrap().parse().unwrap();
+    for (of, is_signed) in [(signer, true), (SOMEBODY, false)] {
+        let nodes = [Node::start().await, Node::start().await];
+        for node in &nodes {
+            node.set().slots.insert(hash, (of, 0));
+            node.mine(1, 11, vec![hash]);
+            (node.set().mined, node.set().pending) = (1, 1);
+        }
+        nodes[0].set().fixed.insert("eth_getTransactionByHash", Ok(transaction.clone()));
+        let chain = EvmChain::connect(short_hold(&[&nodes[0], &nodes[1]])).await.unwrap();
+        heads_at(&chain, 11).await;
+        nodes[1].set().behaviour = Behaviour::Down;
+        assert_eq!(chain.counts(of).await.unwrap().support, CountSupport::Open);
+        until("its transaction was looked at", || async {
+            chain.counts(of).await.unwrap();
+            chain.prove_count(of, 100);
+            nodes[0].calls_of("eth_getTransactionByHash") > 0
+        })
+        .await;
+        match is_signed {
+            true => {
+                let is_shown =
+                    async || chain.counts(of).await.unwrap().support == CountSupport::Confirmed;
+                until("it is shown", is_shown).await;
+                assert_eq!(chain.counts(of).await.unwrap().mined, nonce(1));
+            }
+            false => {
+                let support = chain.counts(of).await.unwrap().support;
+                assert_eq!(
+                    support,
+                    CountSupport::Open,
+                    "I16: anybody can write a sender into JSON"
+                );
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -50,13 +50,20 @@ pub struct KeyUnavailable(pub String);
 /// Opens the keys of accounts while a node runs.
 #[async_trait]
 pub trait Keys: Send + Sync {
+    /// Reads a key and returns the address of its account. The signer does not use it.
+    ///
+    /// # Errors
+    /// This node does not have the key.
+    async fn address(&self, key: &KeyRef) -> Result<Address, KeyUnavailable>;
+
     /// Opens a key for the signer and returns the address of its account.
     ///
     /// # Errors
     /// This node does not have the key.
     async fn open(&self, key: &KeyRef) -> Result<Address, KeyUnavailable>;
 
-    /// Forgets a key that was opened. A key of the node's own settings stays.
+    /// Forgets a key once it was closed as often as it was opened: chains share keys. A key of the node's
+    /// own settings stays.
     fn close(&self, account: Address);
 }
 
@@ -66,6 +73,10 @@ pub struct NoKeys;
 
 #[async_trait]
 impl Keys for NoKeys {
+    async fn address(&self, key: &KeyRef) -> Result<Address, KeyUnavailable> {
+        self.open(key).await
+    }
+
     async fn open(&self, _key: &KeyRef) -> Result<Address, KeyUnavailable> {
         Err(KeyUnavailable("this node opens no further keys".to_owned()))
     }

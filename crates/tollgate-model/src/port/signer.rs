@@ -83,6 +83,7 @@ pub enum SignError {
 /// Signs for the accounts whose keys it has.
 #[async_trait]
 pub trait Signer: Send + Sync {
+    /// The accounts of the node's settings. Keys that are opened later belong to accounts of single chains.
     fn accounts(&self) -> Vec<Address>;
 
     /// Returns whether it has the key of an account.

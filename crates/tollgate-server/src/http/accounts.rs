@@ -178,10 +178,13 @@ pub(super) fn effective(
     let window = engine.window(of, Mode::Pipelined);
     let price = caps.max_fee_per_gas.map(|price| price.to_string());
     let fee = caps.max_tx_fee.map(|fee| fee.to_string());
+    // A cap that is not lower than the chain's has no effect.
+    let is_own_price = own.max_fee_per_gas.is_some() && own.max_fee_per_gas == caps.max_fee_per_gas;
+    let is_own_fee = own.max_tx_fee.is_some() && own.max_tx_fee == caps.max_tx_fee;
     EffectiveSettings {
         window: setting("window", own.window.is_some(), Some(window.to_string())),
-        max_fee_per_gas: setting("max_fee_per_gas", own.max_fee_per_gas.is_some(), price),
-        max_tx_fee: setting("max_tx_fee", own.max_tx_fee.is_some(), fee),
+        max_fee_per_gas: setting("max_fee_per_gas", is_own_price, price),
+        max_tx_fee: setting("max_tx_fee", is_own_fee, fee),
     }
 }
 

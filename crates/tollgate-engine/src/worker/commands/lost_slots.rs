@@ -3,9 +3,9 @@
 //! The bytes are the stored ones of the same slots (I3), so nothing is signed, and no state changes (I9): once the
 //! chain has them again, it counts what was final.
 
-use tollgate_model::Text;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{FinalSlot, Page};
+use tollgate_model::{Failed, Text, TxState};
 use tracing::warn;
 
 use super::ActionFailure;
@@ -38,7 +38,12 @@ pub(super) async fn send_again(
     lost.truncate(LOST_MAX);
     let mut raws = Vec::with_capacity(lost.len());
     for FinalSlot { tx_id, .. } in &lost {
-        let mined = store.tx(*tx_id).await.map_err(ActError::from)?.and_then(|tx| tx.mined);
+        let tx = store.tx(*tx_id).await.map_err(ActError::from)?;
+        // One that reverted may succeed on the other branch, after its caller has paid in another way.
+        if tx.as_ref().is_some_and(|tx| tx.row.state == TxState::Failed(Failed::Reverted)) {
+            break;
+        }
+        let mined = tx.and_then(|tx| tx.mined);
         let attempts = store.attempts(*tx_id).await.map_err(ActError::from)?;
         let is_mined = |hash| mined.as_ref().is_some_and(|mined| mined.tx_hash == hash);
         let attempt = attempts.into_iter().find(|attempt| is_mined(attempt.tx_hash));

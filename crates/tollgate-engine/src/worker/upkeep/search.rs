@@ -207,6 +207,15 @@ impl Upkeep {
     ) -> Result<(), Stop> {
         let now = session.now();
         let mut unproven = Vec::new();
+        let is_refuted = |slot: &SlotFindings| {
+            let tx =
+                slot.receipt.as_ref().and_then(|it| session.state.in_flight().by_hash(it.tx_hash));
+            tx.zip(slot.receipt.as_ref()).is_some_and(|(tx, receipt)| tx.is_refuted(receipt))
+        };
+        let searched: Vec<SlotFindings> = searched
+            .into_iter()
+            .map(|slot| if is_refuted(&slot) { without_receipt(slot) } else { slot })
+            .collect();
         let receipts = searched.iter().filter_map(|slot| slot.receipt.clone()).collect();
         record_receipts(session, receipts, view).await?;
         for slot in searched {
@@ -247,9 +256,14 @@ fn is_shown(tx: &InFlightTx) -> bool {
 fn without_orphaned(searched: SlotFindings, view: &ChainView) -> SlotFindings {
     let receipt = searched.receipt.as_ref();
     let standing = receipt.map(|it| view.standing(it.block_number, it.block_hash));
-    if standing != Some(Standing::Orphaned) {
-        return searched;
+    match standing {
+        Some(Standing::Orphaned) => without_receipt(searched),
+        _ => searched,
     }
+}
+
+/// The findings as if nobody had shown a receipt.
+fn without_receipt(searched: SlotFindings) -> SlotFindings {
     let mut looked = searched.looked;
     for lookup in looked.iter_mut().flatten().filter(|lookup| **lookup == ReceiptLookup::Found) {
         *lookup = ReceiptLookup::NoAnswer;
