@@ -35,7 +35,7 @@ pub struct PoolMember {
     /// The account, with its checksum.
     #[schema(value_type = schema::Address)]
     pub address: String,
-    /// Whether it takes creates of the pool, as far as its funds suffice.
+    /// `available` if it takes creates of the pool, as far as its funds suffice; otherwise the reason.
     #[schema(value_type = schema::Availability)]
     pub availability: Cow<'static, str>,
     /// Open transactions.

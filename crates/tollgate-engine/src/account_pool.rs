@@ -46,7 +46,7 @@ pub enum PoolError {
     NoMember {
         /// The pool.
         pool: PoolName,
-        /// How many of its members are in which state.
+        /// The number of its members in each state.
         why: String,
     },
     /// A member that is not a submitter of the chain.
@@ -60,7 +60,7 @@ pub enum PoolError {
     Store(#[from] StoreError),
 }
 
-/// What this node knows of the members of pools.
+/// The load and the funds of the members of pools, as far as this node knows them.
 #[derive(Default)]
 pub(crate) struct PoolMemory {
     pools: Mutex<HashMap<PoolName, KnownPool>>,

@@ -82,7 +82,7 @@ pub struct PoolMember {
     pub open: u64,
 }
 
-/// Whether a member accepts a new transaction, funds aside.
+/// The readiness of a member to accept a new transaction, funds aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Availability {
     Available,

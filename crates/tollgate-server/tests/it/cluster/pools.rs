@@ -7,8 +7,8 @@ use axum::http::Request;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tollgate_devchain::dev_accounts;
-use tollgate_model::RequestId;
 use tollgate_model::account_pool::PoolName;
+use tollgate_model::{RequestId, U256};
 
 use super::seats::{Room, Seat, acquainted};
 use crate::dev_site::target;
@@ -56,7 +56,7 @@ async fn two_nodes(room: &Room, members: &[usize]) -> (Seat, Seat) {
     (a, b)
 }
 
-async fn set_balance(room: &Room, number: usize, wei: u64) {
+async fn set_balance(room: &Room, number: usize, wei: U256) {
     let params = json!([account(number), format!("{wei:#x}")]);
     room.chain.view().call("devchain_setBalance", &params).unwrap();
 }
@@ -73,34 +73,39 @@ fn submitters<'a>(answers: impl IntoIterator<Item = &'a Value>) -> BTreeMap<Stri
 async fn creates_of_a_pool_spread_over_its_members_evenly() {
     let room = Room::new().await;
     let seat = with_pool(&room, &[0, 2, 3]).await;
-    let (path, one_by_one) = ("/api/v1/tx", 6);
+    let (path, body) = ("/api/v1/tx", payout());
     let mut taken = Vec::new();
-    for _ in 0..one_by_one {
-        taken.push(seat.post(path, &payout()).await.with(202));
+    for _ in 0..6 {
+        taken.push(seat.post(path, &body).await.with(202));
     }
-    let body = payout();
-    let at_once = join_all((0..12).map(|_| seat.post(path, &body))).await;
-    taken.extend(at_once.iter().map(|answer| answer.with(202)));
-    let wanted = [0, 2, 3].map(|number| (account(number), 6));
+    let wanted = [0, 2, 3].map(|number| (account(number), 2));
     assert_eq!(submitters(&taken), BTreeMap::from(wanted));
+    let at_once = join_all((0..12).map(|_| seat.post(path, &body))).await;
+    let at_once: Vec<Value> = at_once.iter().map(|answer| answer.with(202)).collect();
+    let counts = submitters(&at_once);
+    assert!(counts.len() == 3 && counts.values().all(|count| *count >= 2), "{counts:?}");
     let shown = call(&seat, "GET", "/api/v1/pools/payouts", &Value::Null).await.with(200);
     let members = shown["members"].as_array().unwrap();
-    assert!(members.iter().all(|one| one["open"] == 6 && one["availability"] == "available"));
+    assert!(members.iter().all(|one| one["availability"] == "available"), "{shown}");
+    let open: u64 = members.iter().map(|one| one["open"].as_u64().unwrap()).sum();
+    assert_eq!(open, 18);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn load_that_a_member_has_from_elsewhere_counts() {
+async fn members_with_unequal_load_are_filled_up_to_the_same_level() {
     let room = Room::new().await;
-    let seat = with_pool(&room, &[0, 2]).await;
-    for _ in 0..5 {
+    let seat = with_pool(&room, &[0, 2, 3]).await;
+    for _ in 0..3 {
         let mut direct = payout();
         direct["submitter"] = json!(account(0));
         seat.post("/api/v1/tx", &direct).await.with(202);
     }
-    for _ in 0..5 {
-        let taken = seat.post("/api/v1/tx", &payout()).await.with(202);
-        assert_eq!(taken["submitter"], account(2));
+    let mut taken = Vec::new();
+    for _ in 0..12 {
+        taken.push(seat.post("/api/v1/tx", &payout()).await.with(202));
     }
+    let wanted = [(0, 2), (2, 5), (3, 5)].map(|(number, count)| (account(number), count));
+    assert_eq!(submitters(&taken), BTreeMap::from(wanted));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,8 +158,8 @@ async fn parallel_repeats_at_two_nodes_make_one_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn member_that_can_not_pay_is_passed_over() {
     let room = Room::new().await;
-    set_balance(&room, 2, 5).await;
-    set_balance(&room, 3, 0).await;
+    set_balance(&room, 2, U256::from(5)).await;
+    set_balance(&room, 3, U256::ZERO).await;
     let seat = with_pool(&room, &[0, 2, 3]).await;
     let mut estimated = payout();
     estimated["payload"].as_object_mut().unwrap().remove("gas");
@@ -180,22 +185,23 @@ async fn member_that_can_not_pay_is_passed_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn funds_that_parallel_creates_use_up_are_counted() {
+async fn funds_that_creates_use_up_are_counted_before_they_are_read_again() {
     let room = Room::new().await;
-    let seat = with_pool(&room, &[0, 2, 3]).await;
-    let ether = |count: u64| (u128::from(count) * 10_u128.pow(18)).to_string();
-    // Each member has 10,000 ether: two of these creates fit.
-    let mut large = payout();
-    large["payload"]["value"] = json!(ether(4_000));
-    let answers = join_all((0..8).map(|_| seat.post("/api/v1/tx", &large))).await;
-    let (taken, refused): (Vec<_>, Vec<_>) =
-        answers.iter().partition(|answer| answer.status.is_success());
-    let taken: Vec<Value> = taken.iter().map(|answer| answer.json()).collect();
-    let wanted = [0, 2, 3].map(|number| (account(number), 2));
-    assert_eq!(submitters(&taken), BTreeMap::from(wanted));
-    for answer in refused {
-        answer.refused(422, "insufficient_funds");
+    let ether = |count: u64| U256::from(count) * U256::from(10_u64.pow(18));
+    // Two of these creates fit the balance of account 0, and one that of each of the others.
+    for number in [2, 3] {
+        set_balance(&room, number, ether(5_000)).await;
     }
+    let seat = with_pool(&room, &[0, 2, 3]).await;
+    let mut large = payout();
+    large["payload"]["value"] = json!(ether(4_000).to_string());
+    let mut taken = Vec::new();
+    for _ in 0..4 {
+        taken.push(seat.post("/api/v1/tx", &large).await.with(202));
+    }
+    let wanted = [(0, 2), (2, 1), (3, 1)].map(|(number, count)| (account(number), count));
+    assert_eq!(submitters(&taken), BTreeMap::from(wanted));
+    seat.post("/api/v1/tx", &large).await.refused(422, "insufficient_funds");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -237,7 +243,7 @@ async fn assigned_request_without_a_transaction_goes_to_its_member_alone() {
     let taken = seat.post("/api/v1/tx", &named("crashed")).await.with(202);
     assert_eq!(taken["submitter"], account(3));
     assign("poor", 2).await;
-    set_balance(&room, 2, 5).await;
+    set_balance(&room, 2, U256::from(5)).await;
     seat.post("/api/v1/tx", &named("poor")).await.refused(422, "insufficient_funds");
     let path = format!("/api/v1/submitters/{}", account(2));
     call(&seat, "PATCH", &path, &json!({ "enabled": false })).await.with(200);
@@ -265,8 +271,7 @@ async fn items_of_a_batch_are_spread_and_refused_one_by_one() {
     assert_eq!(taken["items"][6]["error"]["code"], "unknown_submitter");
     assert_eq!(taken["items"][7]["error"]["code"], "invalid_field");
     let six: Vec<Value> = (0..6).map(|place| taken["items"][place]["tx"].clone()).collect();
-    let wanted = [0, 2, 3].map(|number| (account(number), 2));
-    assert_eq!(submitters(&six), BTreeMap::from(wanted));
+    assert_eq!(submitters(&six).len(), 3, "{taken}");
     let again = b.post_with("/api/v1/tx/batch", &key, &batch).await.with(200);
     assert_eq!(statuses(&again), [200, 200, 200, 200, 200, 200, 422, 422, 200], "{again}");
     for (one, other) in (0..9).map(|place| (&taken["items"][place], &again["items"][place])) {
