@@ -23,8 +23,9 @@ pub struct Create {
     #[schema(value_type = Option<schema::Number>)]
     pub chain_id: Option<Number>,
     /// The account that sends, in any letter case; mixed case must be a right EIP-55 checksum.
-    /// Needed with a `payload`.
-    #[schema(value_type = Option<schema::Address>)]
+    /// Needed with a `payload`. `pool:NAME`: the least loaded account of that pool that can pay; the
+    /// answer names it.
+    #[schema(value_type = Option<schema::Sender>)]
     pub submitter: Option<String>,
     /// The caller's own name for the request: up to 256 bytes, no control characters. The same id
     /// with the same payload is the same transaction.

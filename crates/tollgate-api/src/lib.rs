@@ -6,6 +6,7 @@
 //! it can name the field that is wrong.
 
 mod account;
+mod account_pool;
 mod action;
 mod amount;
 mod attempt;
@@ -34,6 +35,7 @@ mod time;
 mod tx;
 
 pub use account::{AccountChange, EffectiveSetting, EffectiveSettings, NewAccount};
+pub use account_pool::{NewPool, Pool, PoolEntry, PoolMember};
 pub use action::{ActionAnswer, ActionOutcome, NewPayload, Reason, Replacement};
 pub use amount::{format_eth, parse_amount};
 pub use attempt::{Attempt, Fees};
@@ -48,7 +50,9 @@ pub use hook::{HookAttempt, HookPayload, HookQuestion, HookTx};
 pub use invalid::{Invalid, quoted, shortened};
 pub use nonce::{Reservation, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
 pub use number::{NUMBER_FORMS, Number, parse_number};
-pub use page::{HistoryPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage};
+pub use page::{
+    HistoryPage, PoolPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage,
+};
 pub use preference::{WaitPreference, WaitUntil};
 pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};
 pub use report::{CostGroup, CostReport};

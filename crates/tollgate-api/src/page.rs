@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::account_pool::PoolEntry;
 use crate::history::{HistoryEntry, SubmitterEntry};
 use crate::nonce::Reservation;
 use crate::submitter::Submitter;
@@ -30,6 +31,8 @@ pages! {
     HistoryPage: HistoryEntry, u32 = "The `after` of the next page; null after the last one.";
     /// A page of submitters, in the order of their addresses.
     SubmitterPage: Submitter, String = "The `cursor` of the next page; null after the last one.";
+    /// A page of pools, in the order of their names.
+    PoolPage: PoolEntry, String = "The `cursor` of the next page; null after the last one.";
     /// A page of a submitter's audit trail, oldest first.
     SubmitterHistoryPage: SubmitterEntry, u64 = "The `after` of the next page; null after the last one.";
     /// A page of nonces, lowest first.

@@ -15,6 +15,9 @@ pub const COMPLETIONS: &str = "/api/v1/tx/completions";
 /// The submitters.
 pub const SUBMITTERS: &str = "/api/v1/submitters";
 
+/// The account pools.
+pub const POOLS: &str = "/api/v1/pools";
+
 /// One transaction.
 pub fn tx(tx_id: &str) -> String {
     format!("{TX}/{}", escaped(tx_id))
@@ -23,6 +26,11 @@ pub fn tx(tx_id: &str) -> String {
 /// One submitter.
 pub fn submitter(address: &str) -> String {
     format!("{SUBMITTERS}/{}", escaped(address))
+}
+
+/// One account pool.
+pub fn pool(name: &str) -> String {
+    format!("{POOLS}/{}", escaped(name))
 }
 
 /// A path with the parameters that have a value.

@@ -47,6 +47,9 @@ values! {
         names(["intent", "bump", "replacement", "cancellation", "placeholder"]);
     AccessList = "Storage that a transaction says it will touch.",
         ArrayBuilder::new().items(access_list_entry());
+    Availability = "Whether a member of a pool takes creates: `available`, `disabled` by an operator, \
+                    `not_active` (paused or in PROTECT), `unserved` (no live node has its key).",
+        names(tollgate_model::account_pool::Availability::ALL.map(|it| it.name()));
     BlockReason = "Why a transaction does not move: its sub-state in lower case.",
         names(distinct(TxState::ALL.into_iter().filter_map(TxState::blocks_with)));
     Depth = "How many open transactions there are in each state.", depth();
@@ -83,6 +86,9 @@ values! {
     ReservationState = "Where a nonce is: with a caller until the deadline, spent, or waiting for \
                         whoever comes next.",
         names(["RESERVED", "USED", "RECYCLABLE"]);
+    Sender = "An account, or `pool:` and the name of a pool.",
+        text().pattern(Some("^(0x[0-9a-fA-F]{40}|pool:[A-Za-z0-9_-]{1,64})$"))
+            .examples([json!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"), json!("pool:payouts")]);
     Speed = "A price level.", names(["slow", "normal", "fast"]).default(Some(json!("normal")));
     State = "Where a transaction is. CONFIRMED and FAILED_FINAL are final.", names(states());
     SubState = "More about a state; for STUCK, the reason.",

@@ -13,6 +13,7 @@ use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, NewAttempt, Store};
 use tollgate_model::refusal::{AttemptCost, TxLimits};
 use tollgate_model::{ChainId, NodeId, Submitter, TxHash};
 
+use crate::account_pool::PoolMemory;
 use crate::accounts::Accounts;
 use crate::committer::Committer;
 use crate::keeper::Keeper;
@@ -45,6 +46,7 @@ pub(crate) struct Context {
     pub(crate) reader: Arc<ReceiptReader>,
     pub(crate) support: Arc<SupportChecker>,
     pub(crate) accounts: Arc<Accounts>,
+    pub(crate) pools: PoolMemory,
     pub(crate) placement: Placement,
 }
 

@@ -13,6 +13,7 @@ use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{Alerts, Checkpoints, Keys, Store, TxReceipt};
 use tollgate_model::{Address, ChainId, NodeId, Nonce, Submitter, Timestamp, Wei};
 
+use crate::account_pool::PoolMemory;
 use crate::accounts::{self, Accounts};
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context};
@@ -169,6 +170,7 @@ impl Engine {
             reader,
             support,
             accounts,
+            pools: PoolMemory::default(),
             placement,
         };
         let engine = Self { context: Arc::new(context), workers };

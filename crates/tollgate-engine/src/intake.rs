@@ -10,7 +10,7 @@ use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page
 use tollgate_model::refusal::{
     OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
 };
-use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, TxId, Wei};
+use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, TxId, U256, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
@@ -179,12 +179,33 @@ async fn judge_simulated(
     let demand = PricedTx::of(intent, fees);
     judge_gas(&demand, &chain.limits(), &engine.context.tx_limits())?;
     judge_price(&demand, quote.base_fee, &caps)?;
-    let open = open_costs(engine, submitter).await?;
-    let funds = chain.funds(submitter.address).await?;
-    if let Some(left) = open.available(&funds) {
+    if let Some(left) = funds_left(engine, submitter).await? {
         judge_funds(demand.value, &demand.fees, left)?;
     }
     Ok(fees)
+}
+
+/// The most that an intent may cost a submitter, with its fee at the current price.
+pub(crate) async fn cost_of(
+    context: &Context,
+    submitter: Submitter,
+    intent: &Intent,
+) -> Result<U256, CreateError> {
+    let intent = fill_in(context, submitter, intent.clone()).await?;
+    let quote = context.chain.fee_quote(intent.speed).await?;
+    let gas = intent.gas.unwrap_or_default();
+    let fees = first_offer(&intent, &quote, gas, &context.fee_caps(submitter)).0;
+    Ok(PricedTx::of(&intent, fees).cost())
+}
+
+/// The funds of a submitter besides what its open transactions may cost; `None` if no endpoint tells.
+pub(crate) async fn funds_left(
+    engine: &Engine,
+    submitter: Submitter,
+) -> Result<Option<Wei>, CreateError> {
+    let open = open_costs(engine, submitter).await?;
+    let funds = engine.context.chain.funds(submitter.address).await?;
+    Ok(open.available(&funds))
 }
 
 /// What a submitter's open transactions may cost. The worker knows if there is one here; else

@@ -12,6 +12,7 @@
 //! - `sender` hands signed bytes to nodes, in order; `tracker` follows the head and finds receipts;
 //!   `keeper` renews all leases in one statement.
 //! - `accounts` knows the accounts that the node serves, and their own settings.
+//! - `account_pool` finds the member of a pool that takes a create.
 //! - `placement` says which node a submitter's work belongs to; `orphans` takes up what nobody owns.
 //! - `reserve` serves callers that send by themselves: nonces from the same cursor, under the same lease.
 //! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
@@ -20,6 +21,7 @@
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
 //! store.
 
+mod account_pool;
 mod accounts;
 mod act;
 mod committer;
@@ -43,6 +45,7 @@ mod view;
 mod watch;
 mod worker;
 
+pub use account_pool::PoolError;
 pub use accounts::{AccountError, Accounts, NewAccount, OpenedAccount};
 pub use act::{
     ActError, Acted, Action, Fill, Filled, ModeChanged, Operator, PauseOutcome, Reconciled,

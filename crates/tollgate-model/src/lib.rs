@@ -13,7 +13,8 @@
 //! [`rejected`] (what happens to a slot that no node accepts), [`stuck`] (which policy is asked, and what
 //! may be done), [`reconcile`] (does the chain agree), [`receipt_support`] (is its receipt confirmed).
 //!
-//! Before there is a transaction: [`refusal`] (would the chain certainly refuse it).
+//! Before there is a transaction: [`refusal`] (would the chain certainly refuse it), [`account_pool`] (which
+//! member of a pool takes it).
 //!
 //! About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
 
@@ -23,6 +24,7 @@
 mod names;
 
 pub mod account;
+pub mod account_pool;
 pub mod amount;
 pub mod answer;
 pub mod bump;

@@ -3,11 +3,12 @@
 //! [`Store`] is the database, split by area: [`LeaseStore`] (who may write), [`TxStore`] (the
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
 //! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes), [`AccountStore`]
-//! (accounts that are opened while nodes run).
+//! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
 pub mod account;
+pub mod account_pool;
 pub mod alert;
 pub mod batch;
 pub mod chain;
@@ -26,6 +27,7 @@ pub mod tx;
 pub mod wait;
 
 pub use account::{AccountStore, KeyUnavailable, Keys, NoKeys, StoredAccount};
+pub use account_pool::AccountPoolStore;
 pub use alert::{Alert, AlertKind, Alerts};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
@@ -48,11 +50,17 @@ pub use wait::{SubmitterWait, WaitKind};
 
 /// A whole database: every area behind one handle.
 pub trait Store:
-    LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore + AccountStore
+    LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore + AccountStore + AccountPoolStore
 {
 }
 
-impl<T: LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore + AccountStore> Store
-    for T
+impl<T> Store for T where
+    T: LeaseStore
+        + TxStore
+        + FeedStore
+        + ReservationStore
+        + NodeStore
+        + AccountStore
+        + AccountPoolStore
 {
 }

@@ -9,6 +9,7 @@
 //! that on the real table at every start.
 
 mod account;
+mod account_pool;
 mod batch;
 mod connection;
 mod db;

@@ -8,6 +8,7 @@ mod devchain;
 mod explain;
 mod log_fields;
 mod node;
+mod pool;
 mod remote;
 mod submitter;
 mod table;
@@ -44,6 +45,8 @@ enum Command {
     Serve(node::ServeArgs),
     /// Create, show, follow and change transactions of a running node.
     Tx(tx::TxArgs),
+    /// List, show and change the account pools of a running node.
+    Pool(pool::PoolArgs),
     /// List, show and change the submitters of a running node.
     Submitter(submitter::SubmitterArgs),
     /// Print the feed of completions of a running node.
@@ -72,6 +75,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Dev(args) => node::dev(args),
         Command::Serve(args) => node::serve(args),
         Command::Tx(args) => tx::run(args),
+        Command::Pool(args) => pool::run(args),
         Command::Submitter(args) => submitter::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Devchain(args) => devchain::run(&args),

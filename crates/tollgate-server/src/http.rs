@@ -1,5 +1,6 @@
 //! The routes of the API, and what all of them go through.
 
+mod account_pools;
 mod accounts;
 mod batch;
 mod body;
@@ -153,6 +154,8 @@ fn chain_documented() -> OpenApiRouter<Api> {
         .routes(routes!(tx_actions::resolve))
         .routes(routes!(submitters::list, accounts::open))
         .routes(routes!(submitters::one, accounts::change, accounts::remove))
+        .routes(routes!(account_pools::list))
+        .routes(routes!(account_pools::one, account_pools::put, account_pools::remove))
         .routes(routes!(submitter_actions::pause))
         .routes(routes!(submitter_actions::resume))
         .routes(routes!(submitter_actions::mode))

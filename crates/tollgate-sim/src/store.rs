@@ -12,16 +12,17 @@ use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 use tollgate_model::account::Account;
+use tollgate_model::account_pool::{AccountPool, PoolMember, PoolName};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations, FeedFilter, FeedPage,
-    FeedStore, FencedBatch, FinalSlot, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms,
-    LineHead, ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner,
-    Page, Reservation, ReservationStore, Reserve, ReturnedNonces, RowVersion, SectionOutcome,
-    ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry, SubmitterOverview,
-    SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    AccountPoolStore, AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations,
+    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, HistoryEntry, KnownRequest, Lease,
+    LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage,
+    OutboxEvent, Owner, Page, Reservation, ReservationStore, Reserve, ReturnedNonces, RowVersion,
+    SectionOutcome, ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -168,6 +169,17 @@ over_network! {
         account(submitter: Submitter) -> Option<StoredAccount>;
         accounts_after(chain_id: ChainId, revision: u64, limit: u32) -> Vec<StoredAccount>;
         has_open_work(submitter: Submitter) -> bool;
+    }
+}
+
+over_network! {
+    impl AccountPoolStore {
+        put_pool(chain_id: ChainId, pool: &AccountPool) -> ();
+        remove_pool(chain_id: ChainId, name: &PoolName) -> bool;
+        pool_members(chain_id: ChainId, name: &PoolName) -> Vec<PoolMember>;
+        pools(chain_id: ChainId, after: Option<&PoolName>, page: Page) -> Vec<AccountPool>;
+        assign_request(chain_id: ChainId, pool: &PoolName, request_id: &RequestId, member: Address) -> Address;
+        assigned_member(chain_id: ChainId, pool: &PoolName, request_id: &RequestId) -> Option<Address>;
     }
 }
 

@@ -13,6 +13,7 @@
 //! `lease`, `tx`, `batch`, `list`, `feed`, `reservation`, `node`.
 
 mod account;
+mod account_pool;
 mod batch;
 mod connection;
 mod db;

@@ -4,6 +4,7 @@
 //! function, so that a test run reads like the promises. A function takes a fresh fixture and panics
 //! if the promise is broken, naming it (I1, I2, …) where it has a number.
 
+pub mod account_pools;
 pub mod accounts;
 pub mod audit;
 pub mod bad_input;
@@ -185,6 +186,14 @@ macro_rules! conformance_tests {
                 registering_again_never_moves_the_cursor,
                 first_of_two_registrations_in_one_call_counts,
                 one_address_on_two_chains_is_two_submitters,
+            }
+            account_pools {
+                pool_is_replaced_as_a_whole_and_removed,
+                pools_are_listed_by_name_in_pages_for_one_chain,
+                pool_with_an_unregistered_member_is_not_written,
+                members_are_read_with_status_and_open_transactions,
+                request_stays_with_its_first_member_whatever_happens_to_the_pool,
+                concurrent_assignments_of_one_request_agree_on_one_member,
             }
             bad_input {
                 text_that_no_store_can_hold_is_refused_by_name,

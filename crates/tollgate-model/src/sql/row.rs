@@ -7,6 +7,7 @@ use alloy_primitives::{Address, B256, Bytes};
 use uuid::Uuid;
 
 use crate::account::{Account, AccountSettings, KeyRef};
+use crate::account_pool::{PoolMember, PoolName};
 use crate::amount::{GasPrice, Wei};
 use crate::ids::{
     ChainId, FencingToken, InvalidValue, NodeId, Nonce, RequestId, Seq, Submitter, TxId,
@@ -274,6 +275,18 @@ pub fn account(row: &impl SqlRow) -> Decoded<StoredAccount> {
     let (submitter, is_removed) = (submitter(row)?, flag(row, "removed")?);
     let account = Account { submitter, key, settings, is_removed };
     Ok(StoredAccount { account, revision: int(row, "revision")? })
+}
+
+/// A member of a pool, with its load.
+pub fn pool_member(row: &impl SqlRow) -> Decoded<PoolMember> {
+    let address = submitter(row)?.address;
+    Ok(PoolMember { address, status: status(row)?, open: int(row, "open")? })
+}
+
+/// The name of a pool, and one of its members.
+pub fn pool_entry(row: &impl SqlRow) -> Decoded<(PoolName, Address)> {
+    let name = PoolName::new(string(row, "name")?).map_err(unreadable)?;
+    Ok((name, submitter(row)?.address))
 }
 
 /// An attempt.

@@ -135,9 +135,7 @@ impl Remote {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Answer<T>, Failed> {
-        let body =
-            serde_json::to_vec(body).map_err(|error| Failed::Unreachable(error.to_string()))?;
-        self.call(Method::POST, path, body).await
+        self.send(Method::POST, path, body).await
     }
 
     pub(super) async fn patch<T: DeserializeOwned>(
@@ -145,9 +143,26 @@ impl Remote {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Answer<T>, Failed> {
+        self.send(Method::PATCH, path, body).await
+    }
+
+    pub(super) async fn put<T: DeserializeOwned>(
+        &mut self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Answer<T>, Failed> {
+        self.send(Method::PUT, path, body).await
+    }
+
+    async fn send<T: DeserializeOwned>(
+        &mut self,
+        method: Method,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Answer<T>, Failed> {
         let body =
             serde_json::to_vec(body).map_err(|error| Failed::Unreachable(error.to_string()))?;
-        self.call(Method::PATCH, path, body).await
+        self.call(method, path, body).await
     }
 
     /// Deletes what is at a path; there is no answer to read.

@@ -10,6 +10,7 @@ use std::borrow::Cow;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream::{self, StreamExt as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tollgate_api::limit::BATCH_ITEMS_MAX;
@@ -17,6 +18,7 @@ use tollgate_api::{Batch, BatchAnswer, BatchItem, ErrorCode, Tx};
 use tracing::{info, warn};
 
 use super::Api;
+use super::account_pools::{give_to_member, read_pool_create};
 use super::body::{Fields, FromFields, Json, read_object};
 use super::create_request::CreateRequest;
 use super::forward::{FORWARDED, set_owner};
@@ -30,6 +32,8 @@ use round::Rounds;
 
 /// Tries of an item: at its owner, and where its submitter went meanwhile (I13).
 const ROUNDS_MAX: u32 = 2;
+/// Items that are read at once. Reading one for a pool asks the database.
+const READ_AT_ONCE: usize = 8;
 
 may_fail! {
     BatchProblems: UnreadableBody, InvalidBatch, InvalidQuery, InvalidRequestId, MissingField,
@@ -96,10 +100,13 @@ pub(crate) async fn create_batch(
     check_size(&items)?;
     let rounds_max = if headers.contains_key(FORWARDED) { 1 } else { ROUNDS_MAX };
     let key = BatchKey::of(&headers)?;
-    let items = items.iter().enumerate();
-    let items =
-        items.map(|(place, text)| Item::read(&api, key.as_ref(), place, text, trace_id(&headers)));
-    let mut rounds = Rounds::new(&api, &headers, items.collect());
+    let reads: Vec<_> = items
+        .iter()
+        .enumerate()
+        .map(|(place, text)| Item::read(&api, key.as_ref(), place, text, trace_id(&headers)))
+        .collect();
+    let items = stream::iter(reads).buffered(READ_AT_ONCE).collect().await;
+    let mut rounds = Rounds::new(&api, &headers, items);
     for _ in 0..rounds_max {
         rounds.run_one().await;
     }
@@ -130,14 +137,14 @@ enum ItemAnswer {
 }
 
 impl<'a> Item<'a> {
-    fn read(
+    async fn read(
         api: &Api,
         key: Option<&BatchKey>,
         place: usize,
         text: &'a RawValue,
         trace_id: &str,
     ) -> Self {
-        let (open, text, answer) = match read_item(api, key, place, text) {
+        let (open, text, answer) = match read_item(api, key, place, text).await {
             Ok((request, text)) => (Some(request), text, None),
             Err(problem) => {
                 (None, Cow::Borrowed(text), Some(ItemAnswer::own(Err(problem), trace_id)))
@@ -147,21 +154,28 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Reads the item at a place; returns it with its JSON, which has the item's request id.
-fn read_item<'a>(
+/// Reads the item at a place; returns it with its JSON, which has the item's request id, and a member in
+/// the place of a pool.
+async fn read_item<'a>(
     api: &Api,
     key: Option<&BatchKey>,
     place: usize,
     text: &'a RawValue,
 ) -> Result<(CreateRequest, Cow<'a, RawValue>), Problem> {
-    let mut request = CreateRequest::read(read_object(text)?, api.engine.chain_id(), None)?;
-    let (None, Some(key)) = (&request.request_id, key) else {
-        return Ok((request, Cow::Borrowed(text)));
+    let (pool, mut request) = match read_pool_create(api, text, None)? {
+        Some((pool, request)) => (Some(pool), request),
+        None => (None, CreateRequest::read(read_object(text)?, api.engine.chain_id(), None)?),
     };
-    let id = key.request_id(place)?;
-    let renamed = with_request_id(text, &id).map_or(Cow::Borrowed(text), Cow::Owned);
-    request.request_id = Some(id);
-    Ok((request, renamed))
+    let mut text = Cow::Borrowed(text);
+    if let (None, Some(key)) = (&request.request_id, key) {
+        let id = key.request_id(place)?;
+        text = with_request_id(&text, &id).map_or(text, Cow::Owned);
+        request.request_id = Some(id);
+    }
+    if let Some(pool) = pool {
+        text = Cow::Owned(give_to_member(api, &pool, &mut request, &text).await?);
+    }
+    Ok((request, text))
 }
 
 impl ItemAnswer {

@@ -23,7 +23,7 @@ may_fail! {
         InvalidHex, InvalidTime, InvalidFees, InvalidRequestId, RequestIdMismatch,
         MetadataTooLarge, InvalidRawTx, NonceMismatch, Expired, WouldRevert, InsufficientFunds,
         GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, FeeCapTooLow,
-        InvalidTransaction, InvalidQuery, RequestIdConflict, Busy;
+        InvalidTransaction, InvalidQuery, RequestIdConflict, SubmitterDisabled, Busy;
 }
 
 /// Create a transaction
@@ -48,6 +48,14 @@ may_fail! {
                 "value": "1000000000"
             },
             "metadata": {"order": 17}
+        }))),
+        ("pool" = (summary = "Let a pool pay", value = json!({
+            "submitter": "pool:payouts",
+            "requestId": "payout-17",
+            "payload": {
+                "to": "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+                "value": "1000000000"
+            }
         }))),
         ("call" = (summary = "Call a contract, with a cap on the price", value = json!({
             "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",

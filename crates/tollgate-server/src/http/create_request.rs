@@ -46,14 +46,24 @@ pub(crate) enum CreateContent {
 impl CreateRequest {
     /// Reads the body of a create for a node of this chain. `key` is the `Idempotency-Key` header.
     pub(crate) fn read(create: Create, chain: ChainId, key: Option<&str>) -> Result<Self, Problem> {
+        let submitter = create.submitter.as_deref();
+        let address = submitter.map(|text| read_address("submitter", text)).transpose()?;
+        Self::read_from(create, chain, key, address)
+    }
+
+    /// The same for an account of the caller's choice, whatever the body names.
+    pub(crate) fn read_from(
+        create: Create,
+        chain: ChainId,
+        key: Option<&str>,
+        address: Option<Address>,
+    ) -> Result<Self, Problem> {
         if let Some(asked) = &create.chain_id {
             let asked = asked.read("chainId")?;
             if asked != U256::from(chain.get()) {
                 return Err(Problem::wrong_chain("chainId", asked, chain));
             }
         }
-        let submitter = create.submitter.as_deref();
-        let address = submitter.map(|text| read_address("submitter", text)).transpose()?;
         let request_id = request_id(create.request_id.as_deref(), key)?;
         let (address, content) = match create.raw_tx {
             Some(_) => read_signed(create, chain, address)?,

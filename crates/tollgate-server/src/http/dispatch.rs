@@ -203,7 +203,7 @@ fn needs_chain(path: &str) -> bool {
     let is_under = |root: &str| {
         path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    [path::TX, path::SUBMITTERS, path::COSTS].into_iter().any(is_under)
+    [path::TX, path::SUBMITTERS, path::POOLS, path::COSTS].into_iter().any(is_under)
 }
 
 fn chain_missing(chains: &Chains, field: &str) -> Problem {

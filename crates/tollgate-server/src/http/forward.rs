@@ -19,10 +19,11 @@ use tollgate_model::ids::parse_address;
 use tollgate_model::{ChainId, NodeId, Submitter};
 
 use super::Api;
+use super::account_pools::with_member;
 use super::body::{Fields, raw, read_object, read_whole};
 use super::create::answer_to_known;
 use super::create_request::CreateRequest;
-use super::idempotency::{WITH_REQUEST_ID_BYTES_MAX, key_of};
+use super::idempotency::{ADDED_BYTES_MAX, key_of};
 use super::peers::Unanswered;
 use super::problem::Problem;
 use super::read::parse_id;
@@ -34,10 +35,10 @@ pub(crate) const CHAIN_ID: HeaderName = HeaderName::from_static(tollgate_api::he
 /// and at another one if the submitter has moved meanwhile (I13).
 const TRIES_MAX: u32 = 3;
 
-/// The largest body of a forwarded request (I13): the largest that a caller may send, and a request id
-/// for each item of a batch.
+/// The largest body of a forwarded request (I13): the largest that a caller may send, and what is added
+/// to each item of a batch.
 pub(crate) const FORWARDED_BODY_BYTES_MAX: usize =
-    BODY_BYTES_MAX + BATCH_ITEMS_MAX * WITH_REQUEST_ID_BYTES_MAX;
+    BODY_BYTES_MAX + BATCH_ITEMS_MAX * ADDED_BYTES_MAX;
 
 /// The headers of another node's answer that reach the caller.
 const ANSWER_HEADERS: [HeaderName; 4] = [
@@ -55,6 +56,10 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
     if let Err(problem) = check_chain(request.headers(), api.engine.chain_id()) {
         return problem.into_response();
     }
+    let request = match with_member(&api, request).await {
+        Ok(request) => request,
+        Err(problem) => return problem.into_response(),
+    };
     let is_alone = api.engine.is_alone() && !api.engine.is_draining();
     if is_alone || request.headers().contains_key(FORWARDED) {
         return next.run(request).await;

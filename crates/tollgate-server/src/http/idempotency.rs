@@ -76,17 +76,21 @@ impl BatchKey {
     }
 }
 
-/// The longest addition of [`with_request_id`]: the field's name and the id, in which JSON may
-/// double every byte.
-pub(crate) const WITH_REQUEST_ID_BYTES_MAX: usize = 2 * RequestId::MAX_BYTES + 32;
+/// The longest addition to an item that is sent to another node: a request id, in which JSON may double
+/// every byte, an account in the place of a pool, and the names of both fields.
+pub(crate) const ADDED_BYTES_MAX: usize = 2 * RequestId::MAX_BYTES + 96;
 
 /// An item with a request id in it, so that another node that gets it among fewer items knows it
 /// by the same name.
 pub(crate) fn with_request_id(item: &RawValue, id: &RequestId) -> Option<Box<RawValue>> {
+    with_text(item, "requestId", id.as_str())
+}
+
+/// A create with another text in one of its fields, and otherwise as it was.
+pub(crate) fn with_text(item: &RawValue, field: &'static str, text: &str) -> Option<Box<RawValue>> {
     let mut fields = Fields::of(item, String::new()).ok()?;
-    fields.take("requestId");
-    let name = serde_json::to_string(id.as_str()).ok()?;
-    let mut text = format!("{{\"requestId\":{name}");
+    fields.take(field);
+    let mut text = format!("{{\"{field}\":{}", serde_json::to_string(text).ok()?);
     for (name, value) in fields.rest() {
         text.push(',');
         text.push_str(&serde_json::to_string(name).ok()?);

@@ -145,6 +145,7 @@ pub(crate) fn base() -> OpenApi {
             tag("feed", "Learn of outcomes, each exactly once, in order."),
             tag("reports", "Sums over many transactions."),
             tag("submitters", "The accounts that send."),
+            tag("pools", "Sets of accounts that share the load."),
             tag("chains", "The chains that a node serves."),
             tag("nonces", "For callers that sign and send by themselves."),
             tag("health", "For load balancers and supervisors."),

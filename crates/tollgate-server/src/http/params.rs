@@ -31,7 +31,7 @@ params! {
     TxParams: tx_id(), prefer(), view(), logs(), chain_id();
     HashParams: hash(), prefer(), view(), logs(), chain_id();
     ActionParams: tx_id(), chain_id();
-    RequestParams: required(submitter()), request_id(), prefer(), view(), logs(), chain_id();
+    RequestParams: required(sender()), request_id(), prefer(), view(), logs(), chain_id();
     ListParams: submitter(), state(), time("from", "Accepted at this time or later."),
         time("to", "Accepted before this time."), cursor("`next` of the page before."),
         limit(), view(), chain_id();
@@ -41,6 +41,8 @@ params! {
         time("to", "Final before this time; now by default."), group_by(), chain_id();
     SubmittersParams: cursor("`next` of the page before: an address."), limit(), chain_id();
     SubmitterParams: address(), chain_id();
+    PoolsParams: cursor("`next` of the page before: a name."), limit(), chain_id();
+    PoolParams: pool(), chain_id();
     SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit(), chain_id();
     NonceParams: address(), nonce(), chain_id();
     NoncesParams: address(), cursor("`next` of the page before: a nonce."), limit(), chain_id();
@@ -97,6 +99,18 @@ fn code() -> Parameter {
 
 fn submitter() -> Parameter {
     query("submitter", "The account that sends.", schema::Address::schema())
+}
+
+fn sender() -> Parameter {
+    let about = "The account that sends, or the pool that the request was made to.";
+    query("submitter", about, schema::Sender::schema())
+}
+
+fn pool() -> Parameter {
+    let plain =
+        ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[A-Za-z0-9_-]{1,64}$"));
+    let about = "The pool's name: letters, digits, - and _.";
+    parameter(ParameterIn::Path, "name", about, plain)
 }
 
 fn request_id() -> Parameter {

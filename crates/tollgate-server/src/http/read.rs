@@ -5,13 +5,14 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
 use tollgate_api::{
     BlockedBy, ConfirmationList, ErrorCode, HistoryEntry, HistoryPage, OperatorTx, Tx, TxAnswer,
-    TxLogs, TxPage, quoted, read_hash,
+    TxLogs, TxPage, quoted, read_address, read_hash,
 };
 use tollgate_engine::Standing;
 use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
 use tollgate_model::{RequestId, Submitter, TxId};
 
 use super::Api;
+use super::account_pools::pool_in;
 use super::chain_scope::ChainScope;
 use super::create_request::read_time;
 use super::csv;
@@ -23,7 +24,7 @@ use super::query::{PathParams, QueryParams, last_of_full_page};
 may_fail! {
     TxProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, Unavailable, StoreUnavailable;
     HashProblems: InvalidPath, InvalidHex, NotFound, InvalidQuery, Unavailable, StoreUnavailable;
-    RequestProblems: MissingField, InvalidAddress, InvalidRequestId, InvalidNumber, WrongChain,
+    RequestProblems: MissingField, InvalidField, InvalidAddress, InvalidRequestId, InvalidNumber, WrongChain,
         NotFound, InvalidQuery, Unavailable, StoreUnavailable;
     ListProblems: InvalidQuery, MissingField, InvalidLimit, InvalidCursor, InvalidNumber, InvalidAddress,
         InvalidState, InvalidTime, WrongChain, StoreUnavailable;
@@ -90,6 +91,8 @@ pub(crate) async fn by_hash(
 }
 
 /// Read a transaction by its request
+///
+/// With `submitter=pool:NAME`, that of a request to a pool, whichever member took it.
 #[utoipa::path(
     get,
     path = "/api/v1/tx/by-request",
@@ -103,12 +106,17 @@ pub(crate) async fn by_request(
     mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
     let view = View::read(&mut params)?;
-    let address = params.address("submitter")?.ok_or_else(|| Problem::missing("submitter"))?;
+    let sender = params.required("submitter")?;
     let request_id = RequestId::new(params.required("requestId")?).map_err(|error| {
         Problem::of_field(ErrorCode::InvalidRequestId, "requestId", error.problem)
     })?;
     params.end()?;
-    let submitter = Submitter::new(api.engine.chain_id(), address);
+    let pool = pool_in(&sender)?;
+    let submitter = match &pool {
+        Some(pool) => api.engine.assigned_member(pool, Some(&request_id)).await?,
+        None => Some(Submitter::new(api.engine.chain_id(), read_address("submitter", &sender)?)),
+    };
+    let submitter = submitter.ok_or_else(|| Problem::not_found("request", "requestId"))?;
     let found = api.store.tx_by_request(submitter, &request_id).await?;
     let found = found.ok_or_else(|| Problem::not_found("request", "requestId"))?;
     Ok(axum::Json(in_view(&api, &found, view).await?))

@@ -145,6 +145,7 @@ async fn each_request_is_carried_out_on_the_chain_that_it_names() {
         node.post(&pause, &json!({ "reason": "test" })).await,
         node.get(&shown).await,
         node.get("/api/v1/submitters").await,
+        node.get("/api/v1/pools").await,
     ] {
         assert_eq!((status, &refused["code"]), (422, &json!("missing_field")), "{refused}");
         assert_eq!(refused["field"], "chainId", "{refused}");

@@ -7,6 +7,7 @@ mod failover;
 mod forwarding;
 mod frozen;
 mod peer_answers;
+mod pools;
 mod pulse;
 mod restarts;
 mod seats;

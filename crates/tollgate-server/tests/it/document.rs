@@ -5,6 +5,10 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
+use tollgate_model::ChainId;
+use tollgate_model::account_pool::{AccountPool, PoolName};
+use tollgate_model::port::AccountPoolStore as _;
+
 use crate::contract::{DOCUMENT, conforms, operations, parameter};
 use crate::site::{SENDER, Site};
 
@@ -81,6 +85,9 @@ fn every_example_fits_its_schema() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_examples_of_requests_are_taken() {
     let site = Site::new().await;
+    let members = vec![SENDER.parse().unwrap()];
+    let pool = AccountPool { name: PoolName::new("payouts").unwrap(), members };
+    site.store.put_pool(ChainId::new(7).unwrap(), &pool).await.unwrap();
     for path in ["/api/v1/tx", "/api/v1/tx/batch"] {
         let content = &DOCUMENT["paths"][path]["post"]["requestBody"]["content"];
         let examples = content["application/json"]["examples"].as_object().unwrap();

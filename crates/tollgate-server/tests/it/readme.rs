@@ -17,7 +17,8 @@ const SEPARATOR: char = '\u{1e}';
 /// The node's address in the pages.
 const HOST: &str = "localhost:8550";
 /// A block that contains one of these is an example that is run.
-const RUN: [&str; 4] = ["curl ", "tollgate tx ", "tollgate submitter ", "tollgate completions"];
+const RUN: [&str; 5] =
+    ["curl ", "tollgate tx ", "tollgate submitter ", "tollgate pool ", "tollgate completions"];
 /// A node that has not come up by then does not.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -182,6 +183,11 @@ fn the_examples_of_the_api_page_answer_as_shown() {
 #[test]
 fn the_examples_of_the_command_line_page_answer_as_shown() {
     check("docs/cli.md");
+}
+
+#[test]
+fn the_examples_of_the_page_on_pools_answer_as_shown() {
+    check("docs/pools.md");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::cli::remote::{Answer, Failed, Remote};
 
 #[derive(Args)]
 pub(super) struct SendArgs {
-    /// Address of the account that sends; the node must have its key.
+    /// Address of the account that sends, whose key the node must have; or pool:NAME.
     #[arg(long)]
     from: String,
     /// Address to call or pay; left out to create a contract from --data.

@@ -3,8 +3,8 @@
 use serde_json::value::RawValue;
 use tollgate_api::{
     Access, AccountChange, Create, ErrorCode, FillNonces, NewAccount, NewCursor, NewMode,
-    NewPayload, Number, Payload, Reason, Replacement, RequiredReason, Reserve, ReturnedNonce,
-    UsedNonce, quoted,
+    NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason, Reserve,
+    ReturnedNonce, UsedNonce, quoted,
 };
 use tollgate_model::{Nonce, Text};
 
@@ -93,12 +93,23 @@ impl FromFields for Access {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
         let address = fields.text("address")?;
         let address = fields.required("address", address)?;
-        let keys = fields.array("storageKeys")?;
-        let keys = fields.required("storageKeys", keys)?.into_iter().enumerate();
-        let path = fields.at("storageKeys");
-        let key = |(place, key): (usize, &RawValue)| text(&format!("{path}[{place}]"), key);
-        Ok(Self { address, storage_keys: keys.map(key).collect::<Result<_, _>>()? })
+        Ok(Self { address, storage_keys: texts(fields, "storageKeys")? })
     }
+}
+
+impl FromFields for NewPool {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        Ok(Self { members: texts(fields, "members")? })
+    }
+}
+
+/// The texts of a required array.
+fn texts(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<String>, Problem> {
+    let given = fields.array(name)?;
+    let given = fields.required(name, given)?.into_iter().enumerate();
+    let path = fields.at(name);
+    let read = |(place, one): (usize, &RawValue)| text(&format!("{path}[{place}]"), one);
+    given.map(read).collect()
 }
 
 /// The reason of an action, for the audit trail.
