@@ -16,7 +16,7 @@ pub struct NewAccount {
     #[schema(value_type = Option<schema::Number>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub chain_id: Option<Number>,
-    /// Where nodes find the key: `env:TOLLGATE_KEY_…`, `file:NAME`, `keystore:ADDRESS`, `hd:N`; or
+    /// The reference to its key: `env:TOLLGATE_KEY_…`, `file:NAME`, `keystore:ADDRESS`, `hd:N`; or
     /// `caller` for an account whose transactions come signed. Never a key itself.
     #[schema(required, example = "hd:7")]
     pub key: Option<String>,

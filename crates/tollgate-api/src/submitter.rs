@@ -23,7 +23,7 @@ pub struct Submitter {
     /// A name for people.
     #[schema(required)]
     pub label: Option<String>,
-    /// Where its key is, if it was opened while nodes run; null if nodes have it by their settings.
+    /// The reference to its key, if it was opened while nodes run; null if nodes have it by their settings.
     #[schema(required)]
     pub key: Option<String>,
     /// `false`: new transactions are refused.

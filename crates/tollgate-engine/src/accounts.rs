@@ -22,9 +22,9 @@ use tracing::{info, warn};
 
 use crate::context::Context;
 
-/// How often changes of other nodes are read.
+/// The pause between two reads of changes by other nodes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often a key that could not be opened is tried again.
+/// The pause before a key that could not be opened is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// Changes that are read at once.
 const PAGE: u32 = 500;
@@ -34,7 +34,7 @@ const TRIES_MAX: usize = 5;
 /// An account to open.
 #[derive(Clone, Debug)]
 pub struct NewAccount {
-    /// Where its key is.
+    /// The reference to its key.
     pub key: KeyRef,
     /// Needed if the caller signs; otherwise it must be the key's, if it is given.
     pub address: Option<Address>,
@@ -42,7 +42,7 @@ pub struct NewAccount {
     pub mode: Mode,
     /// The first nonce, likewise.
     pub start_from: Nonce,
-    /// Its own settings.
+    /// The account's own settings.
     pub settings: AccountSettings,
 }
 
@@ -51,7 +51,7 @@ pub struct NewAccount {
 pub struct OpenedAccount {
     /// The account.
     pub submitter: Submitter,
-    /// It was there before, with the same key and settings.
+    /// The account was open before, with the same key and settings.
     pub is_known: bool,
 }
 
@@ -64,10 +64,10 @@ pub enum AccountError {
     /// The address is missing, or not that of the key.
     #[error("{0}")]
     Address(String),
-    /// It is open already, with another key or other settings.
+    /// The account is open already, with another key or other settings.
     #[error("the account {0} is open already; change its settings instead")]
     Exists(Address),
-    /// It was registered before in another mode, which changes only by a call of its own.
+    /// The account was registered before in another mode, which changes only by a call of its own.
     #[error("the account {account} is registered as {}", mode.name())]
     OtherMode {
         /// The account.
@@ -75,10 +75,10 @@ pub enum AccountError {
         /// The mode that it was registered with.
         mode: Mode,
     },
-    /// There is no such account.
+    /// No account has this address.
     #[error("there is no such account")]
     Unknown,
-    /// Its key is in the settings of nodes, not a reference.
+    /// The key is in the settings of nodes, not a reference.
     #[error("the account's key is in the settings of its nodes: remove it there")]
     Configured,
     /// Something of it is open.
@@ -97,7 +97,7 @@ pub struct Accounts {
     chain_id: ChainId,
     store: Arc<dyn Store>,
     keys: Arc<dyn Keys>,
-    /// Those of the node's settings.
+    /// The accounts of the node's settings.
     configured: BTreeSet<Address>,
     own: RwLock<HashMap<Address, AccountSettings>>,
     served: watch::Sender<Arc<ServedSet>>,
@@ -117,7 +117,7 @@ pub(crate) async fn follow(context: Weak<Context>) {
     }
 }
 
-/// How far the stored accounts were followed.
+/// The progress in following the stored accounts.
 #[derive(Default)]
 struct Progress {
     revision: u64,

@@ -272,7 +272,7 @@ impl Engine {
         self.context.options.start_from
     }
 
-    /// Where a setting of the chain comes from: `chain` or `node`.
+    /// The origin of a setting of the chain: `chain` or `node`.
     pub fn setting_from(&self, name: &str) -> &'static str {
         if self.context.options.set_by_chain.contains(&name) { "chain" } else { "node" }
     }

@@ -16,7 +16,7 @@ pub const KEY_VARIABLE_PREFIX: &str = "TOLLGATE_KEY_";
 /// The highest index of an account of a mnemonic.
 pub const HD_INDEX_MAX: u32 = i32::MAX as u32;
 
-/// Where nodes find the private key of an account; never the key itself.
+/// A reference to the private key of an account; never the key itself.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum KeyRef {
     /// `caller`: the node has no key, because the caller signs its transactions.
@@ -133,7 +133,7 @@ pub struct Account {
     /// `None` if nodes have the key by their own settings.
     pub key: Option<KeyRef>,
     pub settings: AccountSettings,
-    /// It was removed. A node serves a removed account until nothing of it is open.
+    /// The account was removed. A node serves a removed account until nothing of it is open.
     pub is_removed: bool,
 }
 

@@ -30,10 +30,10 @@ const MOVE_MAX: u128 = 4;
 const MOVE_EVERY: Duration = Duration::from_secs(30 * 60);
 /// The maximum number of further moves for the time in which no price was asked for.
 const MOVES_MAX: u64 = 2;
-/// How long a second price is waited for before a lone one is used that no earlier price bounds. As long
+/// The wait for a second price before a lone one is used that no earlier price bounds. As long
 /// as an endpoint rests at most after failures: one that has recovered is heard within this time.
 pub const SECOND_PRICE_PATIENCE: Duration = Duration::from_secs(30);
-/// What a quote of nothing comes to: the least tip.
+/// The price that a quote of nothing comes to: the least tip.
 const NOTHING: u128 = 1;
 
 /// A price to compare with.
@@ -86,7 +86,7 @@ pub struct Agreement {
     pub confirmed: bool,
     /// The prices differ by more than a market moves: an endpoint lies, lags or is on another chain.
     pub disputed: bool,
-    /// It is the only price, and nothing bounds it: a second one is waited for.
+    /// The price is the only one, and nothing bounds it: a second one is waited for.
     pub lone: bool,
     /// Two prices contradict each other, and no third price or earlier agreement tells which is right.
     pub undecided: bool,

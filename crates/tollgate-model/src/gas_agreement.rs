@@ -12,7 +12,7 @@ use crate::fees::gas_limit;
 /// are a block apart explain less.
 const APART_MAX: u64 = 2;
 
-/// What follows from some estimates.
+/// The consequence of some estimates.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GasAgreement {
     /// This estimate counts.

@@ -14,15 +14,15 @@ pub const LONE_AFTER: Duration = Duration::from_secs(30);
 /// One endpoint's answer about a receipt in a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReceiptVote {
-    /// It has this receipt in the same block.
+    /// The endpoint has this receipt in the same block.
     Receipt(Box<TxReceipt>),
-    /// It shows the same block without the transaction.
+    /// The endpoint shows the same block without the transaction.
     NotInBlock,
-    /// It has another block at that height. An endpoint that lags may still have a block that was replaced.
+    /// The endpoint has another block at that height. An endpoint that lags may still have a block that was replaced.
     OtherBlock,
-    /// It has the transaction in the same block, but not its receipt.
+    /// The endpoint has the transaction in the same block, but not its receipt.
     NoReceipt,
-    /// It did not answer, or lacks the block.
+    /// The endpoint did not answer, or lacks the block.
     Silent,
 }
 

@@ -43,7 +43,7 @@ impl HdKeys {
     /// The key of the account with this index.
     ///
     /// # Errors
-    /// There is none, which happens for one index in 2^127.
+    /// No such key exists, which happens for one index in 2^127.
     pub fn key(&self, index: u32) -> Result<Key, BadKey> {
         let child = self.accounts.child(index & !HARDENED).ok_or(BadKey::OutOfRange)?;
         Key::from_bytes(&Zeroizing::new(child.secret.secret_bytes()))

@@ -14,7 +14,7 @@ use crate::key::Key;
 use crate::key_files::{keystore_of, read_key_file};
 use crate::{LocalSigner, keystore};
 
-/// Where a node looks for keys that references name.
+/// The places in which a node looks for keys that references name.
 #[derive(Default)]
 pub struct KeySources {
     /// The folder of `file:` references.

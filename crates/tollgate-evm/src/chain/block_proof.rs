@@ -23,7 +23,7 @@ use crate::endpoint::json::{ReceiptJson, quantity};
 
 /// The contents of a block that its hash proves.
 pub(super) struct ProvenBlock {
-    /// Its transactions, with the receipt of each if the receipts could be proven.
+    /// The transactions, with the receipt of each if the receipts could be proven.
     transactions: HashMap<TxHash, Option<TxReceipt>>,
 }
 
@@ -32,7 +32,7 @@ impl ProvenBlock {
         self.transactions.values().all(Option::is_some)
     }
 
-    /// What the block says about a receipt; `None` if it holds the transaction, and its receipt is not
+    /// The block's evidence about a receipt; `None` if it holds the transaction, and its receipt is not
     /// proven.
     pub(super) fn support_of(&self, receipt: &TxReceipt) -> Option<ReceiptSupport> {
         match self.transactions.get(&receipt.tx_hash) {

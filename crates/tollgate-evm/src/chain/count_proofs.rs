@@ -17,7 +17,7 @@ const PAUSE_MIN: Duration = Duration::from_secs(2);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// Contradictions in a row that make a claim wrong.
 const CONTRADICTIONS_NEEDED: u32 = 2;
-/// How long a claimant is not believed. Then it may be another node behind the same URL.
+/// The time for which a claimant is not believed. Then it may be another node behind the same URL.
 const CONTRADICTED_FOR: Duration = Duration::from_secs(600);
 /// Requests further apart than this are about different disputes.
 const REQUESTS_APART_MAX: Duration = Duration::from_secs(15 * 60);

@@ -44,7 +44,7 @@ use crate::endpoint::{RpcError, RpcErrorKind};
 /// Endpoints that are asked for a count.
 const VOTERS_MAX: usize = 3;
 
-/// How long a second endpoint is waited for before a count of the only one that answers is enough for the
+/// The wait for a second endpoint before a count of the only one that answers is enough for the
 /// next slot of an account, if it is not above what is known. A pause of an endpoint is mostly shorter. It
 /// applies to the chain, so an endpoint that is gone does not delay each new account.
 const SECOND_COUNT_PATIENCE: Duration = Duration::from_secs(30);

@@ -35,7 +35,7 @@ impl Claim {
     }
 }
 
-/// What shows which endpoint is wrong.
+/// The evidence of which endpoint is wrong.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Basis {
     /// The value that is used is shown by more than the claims: whoever differs from it is wrong.

@@ -148,7 +148,7 @@ pub(super) struct ReceiptProblem {
     pub(super) why: String,
     /// It has the block.
     pub(super) has_block: bool,
-    /// It shows the block without these transactions.
+    /// The transactions that the endpoint's block lacks.
     pub(super) absent: Vec<TxHash>,
 }
 

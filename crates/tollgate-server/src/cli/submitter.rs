@@ -59,7 +59,7 @@ enum SubmitterCommand {
 
 #[derive(Args)]
 struct AddArgs {
-    /// Where the key is: env:TOLLGATE_KEY_…, file:NAME, keystore:ADDRESS or hd:N; or caller.
+    /// The reference to its key: env:TOLLGATE_KEY_…, file:NAME, keystore:ADDRESS or hd:N; or caller.
     key: String,
     /// The account; needed with `caller`.
     #[arg(long)]

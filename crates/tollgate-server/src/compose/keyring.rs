@@ -66,7 +66,7 @@ impl Keyring {
         Ok(LocalSigner::new(ring.keys).and(opened))
     }
 
-    /// Where the keys of accounts are that are opened while the node runs.
+    /// The sources of keys for accounts that are opened while the node runs.
     pub(crate) fn sources(settings: &KeySettings) -> Result<KeySources, Failure> {
         let hd = settings.mnemonic.as_ref().map(|words| HdKeys::from_mnemonic(&words.0));
         let hd = hd.transpose().map_err(|bad| format!("keys.mnemonic: {bad}"))?;

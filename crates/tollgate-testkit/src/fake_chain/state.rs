@@ -78,7 +78,7 @@ pub(super) struct Script {
     pub(super) hides_pools: bool,
     pub(super) loses_receipts: bool,
     pub(super) hangs_reasons: bool,
-    /// What several endpoints say about every receipt; `None` if there is one endpoint.
+    /// The answer of several endpoints about every receipt; `None` if there is one endpoint.
     pub(super) support: Option<ReceiptSupport>,
     outsiders: u64,
     /// The gas that every call is estimated to use, instead of its own.

@@ -10,12 +10,8 @@ const RIDDLE_STARTS: [&str; 10] =
 
 /// `(crate, the most doc comments that may start with one of [`RIDDLE_STARTS`])`. These ceilings only
 /// go down; a crate that is not listed has none.
-const RIDDLES_MAX: &[(&str, usize)] = &[
-    ("tollgate-engine", 77),
-    ("tollgate-evm", 81),
-    ("tollgate-model", 5),
-    ("tollgate-testkit", 26),
-];
+const RIDDLES_MAX: &[(&str, usize)] =
+    &[("tollgate-engine", 75), ("tollgate-evm", 79), ("tollgate-testkit", 26)];
 
 /// Modules of one crate whose names differ by one letter: `(crate, one, other)`. Only goes down.
 const SIMILAR_MODULES: [(&str, &str, &str); 11] = [
