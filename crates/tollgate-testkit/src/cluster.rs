@@ -193,17 +193,28 @@ impl<C> Cluster<C> {
     }
 
     pub async fn feed_after(&self, after: Seq) -> Vec<Completion> {
-        self.store
-            .completions(FeedFilter::finals(self.chain_id), after, full_page())
-            .await
-            .unwrap()
-            .items
+        self.feed_page(FeedFilter::finals(self.chain_id), after).await
     }
 
+    async fn feed_page(&self, filter: FeedFilter, after: Seq) -> Vec<Completion> {
+        self.store.completions(filter, after, full_page()).await.unwrap().items
+    }
+
+    /// The final entries.
     pub async fn feed(&self) -> Vec<Completion> {
+        self.whole_feed(FeedFilter::finals(self.chain_id)).await
+    }
+
+    /// The entries of all kinds, whose numbers have no gap.
+    pub async fn feed_of_all_kinds(&self) -> Vec<Completion> {
+        self.whole_feed(FeedFilter { chain_id: Some(self.chain_id), with_stuck: true }).await
+    }
+
+    async fn whole_feed(&self, filter: FeedFilter) -> Vec<Completion> {
         let mut feed: Vec<Completion> = Vec::new();
         loop {
-            let page = self.feed_after(feed.last().map_or(Seq::MIN, |entry| entry.seq)).await;
+            let after = feed.last().map_or(Seq::MIN, |entry| entry.seq);
+            let page = self.feed_page(filter, after).await;
             if page.is_empty() {
                 return feed;
             }

@@ -91,9 +91,10 @@ impl Pipeline {
     }
 
     async fn verify_feed(&self, from: Submitter, sent: &[Sent], mined: &[OnChain]) {
+        let all = self.feed_of_all_kinds().await;
+        let seqs = all.iter().map(|entry| entry.seq.get());
+        assert!(seqs.eq(1..=all.len() as u64), "I10: places ascend without a gap");
         let feed = self.feed().await;
-        let seqs = feed.iter().map(|entry| entry.seq.get());
-        assert!(seqs.eq(1..=feed.len() as u64), "I10: places ascend without a gap");
         let on_chain: HashMap<_, _> = mined.iter().map(|tx| (tx.hash, tx)).collect();
         let wanted: HashMap<_, _> = sent.iter().map(|sent| (sent.id, sent)).collect();
         let mut ended = HashSet::new();
