@@ -279,7 +279,11 @@ async fn rejected_slot_at_the_callers_cap_is_closed_by_another_node_within_the_c
     let held = format!("nonce kept: {}", HoldReason::Policy);
     cluster
         .eventually("the alert says why the slot is held", async || {
-            cluster.alerts.of(AlertKind::Rejected).iter().any(|alert| alert.detail.starts_with(&held))
+            cluster
+                .alerts
+                .of(AlertKind::Rejected)
+                .iter()
+                .any(|alert| alert.detail.starts_with(&held))
         })
         .await;
     b.stop().await;

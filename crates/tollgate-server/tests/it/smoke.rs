@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 use tollgate_devchain::dev_accounts;
+use tollgate_model::Address;
 use tollgate_testkit::http::ask;
 use tollgate_testkit::program::{Program, command, free_port};
 use tollgate_testkit::{PgServer, rpc, wait};
@@ -50,6 +51,10 @@ const ROWS: &[(&str, &[Row])] = &[
         ],
     ),
     ("openapi", &[Ends("", "\"openapi\"")]),
+    ("pool list", &[Ends("--url {node}", "POOL")]),
+    ("pool remove", &[Ends("{pool} --url {node}", "removed")]),
+    ("pool set", &[Ends("{pool} {from} {to} --url {node}", "available")]),
+    ("pool show", &[Ends("{pool} --url {node}", "MEMBER")]),
     (
         "serve",
         &[
@@ -65,6 +70,7 @@ const ROWS: &[(&str, &[Row])] = &[
             ),
         ],
     ),
+    ("submitter add", &[Ends("caller --address {new} --url {node}", "caller")]),
     ("submitter advance", &[Ends("{doubted} 100 --reason x --url {node}", "was next")]),
     (
         "submitter fill",
@@ -77,7 +83,9 @@ const ROWS: &[(&str, &[Row])] = &[
     ("submitter mode", &[Ends("{to} strict --reason x --url {node}", "strict")]),
     ("submitter pause", &[Ends("{to} --reason x --url {node}", "PAUSED")]),
     ("submitter reconcile", &[Ends("{from} --url {node}", "step")]),
+    ("submitter remove", &[Ends("{opened} --url {node}", "removed")]),
     ("submitter resume", &[Ends("{to} --reason x --url {node}", "ACTIVE")]),
+    ("submitter set", &[Ends("{from} --window 32 --url {node}", "32 (of the account)")]),
     ("submitter show", &[Ends("{from} --url {node}", "next nonce")]),
     ("tx cancel", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx get", &[Ends("{final} --url {node}", "CONFIRMED")]),
@@ -198,6 +206,23 @@ impl Place {
         tx_id
     }
 
+    /// The name of a pool.
+    fn pool(&self) -> String {
+        let name = "payouts".to_owned();
+        let set = run(&self.binary, &["pool", "set", &name, &account(0), "--url", &self.url]);
+        assert_eq!(set.code, Some(0), "{set:?}");
+        name
+    }
+
+    /// An account that was opened while the node runs.
+    fn opened(&self) -> String {
+        let address = Address::repeat_byte(0xbb).to_string();
+        let args = ["submitter", "add", "caller", "--address", &address, "--url", &self.url];
+        let added = run(&self.binary, &args);
+        assert_eq!(added.code, Some(0), "{added:?}");
+        address
+    }
+
     /// An account whose count the node doubts: its one endpoint counts more than a window too many.
     async fn doubted(&self) -> String {
         rpc::call(&self.rpc_url, "devchain_setPendingOffset", json!([100])).await;
@@ -216,6 +241,9 @@ impl Place {
                 "{to}" => account(1),
                 "{final}" => self.done.clone(),
                 "{pending}" => self.pending().await,
+                "{pool}" => self.pool(),
+                "{new}" => Address::repeat_byte(0xaa).to_string(),
+                "{opened}" => self.opened(),
                 "{doubted}" => self.doubted().await,
                 "{keys}" => file("keys"),
                 "{file}" => file("tollgate.toml"),
