@@ -29,7 +29,7 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// Changes that are read at once.
 const PAGE: u32 = 500;
 /// Tries of a change that others interrupt.
-const TRIES_MAX: usize = 5;
+const TRIES_MAX: usize = 50;
 
 /// An account to open.
 #[derive(Clone, Debug)]
@@ -312,8 +312,23 @@ impl Accounts {
     /// # Errors
     /// [`AccountError`]; nothing is written then.
     pub async fn create(&self, new: NewAccount) -> Result<OpenedAccount, AccountError> {
-        let NewAccount { key, address, mode, start_from, settings } = new;
-        let address = self.address_of(&key, address).await?;
+        let address = self.address_of(&new.key, new.address).await?;
+        for _ in 0..TRIES_MAX {
+            match self.try_create(&new, address).await {
+                // Somebody else opens it at the same time; most likely it is the same request.
+                Err(AccountError::Contended) => {}
+                outcome => return outcome,
+            }
+        }
+        Err(AccountError::Contended)
+    }
+
+    async fn try_create(
+        &self,
+        new: &NewAccount,
+        address: Address,
+    ) -> Result<OpenedAccount, AccountError> {
+        let NewAccount { key, mode, start_from, settings, .. } = new.clone();
         let submitter = Submitter::new(self.chain_id, address);
         let account = Account { submitter, key: Some(key), settings, is_removed: false };
         let stored = self.store.account(submitter).await?;

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use crate::amount::{GasPrice, Wei};
 use crate::fees::FeeCaps;
 use crate::ids::{InvalidValue, Submitter, parse_address};
+use crate::secret::masked;
 use crate::text::Text;
 use alloy_primitives::Address;
 
@@ -51,6 +52,9 @@ impl FromStr for KeyRef {
         let wrong = |problem: String| InvalidValue::new("key", problem);
         if text == "caller" {
             return Ok(Self::Caller);
+        }
+        if masked(text) != text {
+            return Err(wrong("looks like a secret; a key itself is never sent".to_owned()));
         }
         let Some((kind, rest)) = text.split_once(':') else {
             let forms = "env:NAME, file:NAME, keystore:ADDRESS, hd:N or caller";

@@ -10,6 +10,7 @@ use alloy_primitives::Address;
 
 use crate::ids::InvalidValue;
 use crate::nonce::SubmitterStatus;
+use crate::secret::masked;
 
 /// The most members of a pool (I13).
 pub const MEMBERS_MAX: usize = 1_000;
@@ -32,6 +33,9 @@ impl PoolName {
         if name.is_empty() || is_long || !name.bytes().all(is_plain) {
             let form = format!("letters, digits, - and _, from 1 to {}", Self::MAX_BYTES);
             return Err(InvalidValue::new("name", format!("the name of a pool must be {form}")));
+        }
+        if masked(&name) != name {
+            return Err(InvalidValue::new("name", "the name of a pool looks like a secret"));
         }
         Ok(Self(name))
     }

@@ -101,6 +101,10 @@ pub(crate) fn keystore_of(
 /// [`KeyFileError::Unreadable`] or [`KeyFileError::TooLong`].
 pub fn read_key_file(path: &Path) -> Result<Zeroizing<String>, KeyFileError> {
     let unreadable = |error| KeyFileError::Unreadable { path: path.to_owned(), error };
+    // A pipe would block the open for ever.
+    if !fs::metadata(path).map_err(unreadable)?.is_file() {
+        return Err(unreadable(std::io::Error::other("not a regular file")));
+    }
     let file = fs::File::open(path).map_err(unreadable)?;
     let length = file.metadata().map_err(unreadable)?.len().min(FILE_BYTES_MAX);
     // Allocated once: a string that grows leaves copies of its content behind.

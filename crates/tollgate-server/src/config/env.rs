@@ -2,6 +2,8 @@
 
 use std::ffi::OsString;
 
+use tollgate_model::account::KEY_VARIABLE_PREFIX;
+
 use super::keys::{KEYS, Key};
 use super::load::Layer;
 use super::redact::plain_text;
@@ -33,7 +35,9 @@ pub(crate) struct EnvLayer {
 pub(crate) fn read(variables: impl Iterator<Item = (OsString, OsString)>) -> EnvLayer {
     let ours = variables.filter_map(|(name, value)| {
         let name = name.into_string().ok().filter(|name| name.starts_with("TOLLGATE_"))?;
-        (!value.is_empty() && !OTHERS.contains(&name.as_str())).then_some((name, value))
+        // Keys that references name (`env:TOLLGATE_KEY_…`) are no settings.
+        let is_other = OTHERS.contains(&name.as_str()) || name.starts_with(KEY_VARIABLE_PREFIX);
+        (!value.is_empty() && !is_other).then_some((name, value))
     });
     let mut ours: Vec<(String, OsString)> = ours.collect();
     ours.sort();

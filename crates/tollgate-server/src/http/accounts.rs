@@ -198,9 +198,8 @@ impl From<AccountError> for Problem {
             AccountError::Address(_) => (ErrorCode::InvalidAddress, "address"),
             AccountError::Exists(_) => (ErrorCode::SubmitterExists, "key"),
             AccountError::OtherMode { .. } => (ErrorCode::SubmitterExists, "mode"),
-            AccountError::Configured | AccountError::Busy | AccountError::Contended => {
-                (ErrorCode::SubmitterBusy, "address")
-            }
+            AccountError::Configured | AccountError::Busy => (ErrorCode::SubmitterBusy, "address"),
+            AccountError::Contended => (ErrorCode::StoreUnavailable, "address"),
         };
         Self::new(code, detail).about(field)
     }
