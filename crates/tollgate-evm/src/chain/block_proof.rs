@@ -25,6 +25,17 @@ use crate::endpoint::json::{ReceiptJson, quantity};
 pub(super) struct ProvenBlock {
     /// The transactions, with the receipt of each if the receipts could be proven.
     transactions: HashMap<TxHash, Option<TxReceipt>>,
+    /// The endpoint's receipts are readable and do not match the header.
+    pub(super) has_false_receipts: bool,
+}
+
+/// The evidence that an endpoint's block gives.
+pub(super) enum BlockEvidence {
+    Proven(ProvenBlock),
+    /// The block is readable, and its transactions do not match its header.
+    Contradictory,
+    /// The endpoint did not deliver the block, or the block has another form than Ethereum's.
+    None,
 }
 
 impl ProvenBlock {
@@ -44,12 +55,12 @@ impl ProvenBlock {
     }
 }
 
-/// Reads a block from an endpoint. `None` if it does not deliver the block of this hash.
+/// Reads a block from an endpoint.
 pub(super) async fn read(
     member: &PoolMember,
     (number, hash): (u64, B256),
     deadline: Instant,
-) -> Option<ProvenBlock> {
+) -> BlockEvidence {
     let call =
         |method, params| member.endpoint.call_until::<Option<Value>>(method, params, deadline);
     let by_hash = json!([hash.to_string(), true]);
@@ -57,7 +68,10 @@ pub(super) async fn read(
         call("eth_getBlockByHash", by_hash),
         call("eth_getBlockReceipts", json!([quantity(number)])),
     );
-    prove(hash, block.ok()??, receipts.ok().flatten())
+    match block {
+        Ok(Some(block)) => prove(hash, block, receipts.ok().flatten()),
+        _ => BlockEvidence::None,
+    }
 }
 
 #[derive(Deserialize)]
@@ -67,37 +81,53 @@ struct Contents {
     transactions: Vec<EthereumTxEnvelope<TxEip4844>>,
 }
 
-fn prove(hash: B256, block: Value, receipts: Option<Value>) -> Option<ProvenBlock> {
-    let Contents { header, transactions } = serde_json::from_value(block).ok()?;
+fn prove(hash: B256, block: Value, receipts: Option<Value>) -> BlockEvidence {
+    let Ok(Contents { header, transactions }) = serde_json::from_value(block) else {
+        return BlockEvidence::None;
+    };
+    if header.hash_slow() != hash {
+        return BlockEvidence::None;
+    }
     let encoded: Vec<Vec<u8>> = transactions.iter().map(|tx| tx.encoded_2718()).collect();
-    let is_proven = header.hash_slow() == hash
-        && header.transactions_root == ordered_trie_root_encoded(&encoded);
-    if !is_proven {
-        return None;
+    if header.transactions_root != ordered_trie_root_encoded(&encoded) {
+        return BlockEvidence::Contradictory;
     }
     // The hashes are calculated, because those of the answer are only claimed.
     let hashes = encoded.iter().map(keccak256);
-    let receipts = receipts.and_then(|receipts| proven_receipts(hash, &header, receipts));
-    let transactions = match receipts.filter(|receipts| receipts.len() == encoded.len()) {
+    // A list that lacks some proves nothing, and is no lie.
+    let is_whole = |list: &Value| list.as_array().is_some_and(|list| list.len() == encoded.len());
+    let receipts = receipts.filter(is_whole);
+    let receipts = receipts.map(|receipts| proven_receipts(hash, &header, receipts));
+    let has_false_receipts = matches!(receipts, Some(Err(FalseReceipts)));
+    let transactions = match receipts.and_then(|receipts| receipts.ok().flatten()) {
         Some(receipts) => {
             let placed = hashes.zip(receipts);
             placed.map(|(tx_hash, it)| (tx_hash, Some(TxReceipt { tx_hash, ..it }))).collect()
         }
         None => hashes.map(|tx_hash| (tx_hash, None)).collect(),
     };
-    Some(ProvenBlock { transactions })
+    BlockEvidence::Proven(ProvenBlock { transactions, has_false_receipts })
 }
 
-/// The receipts of the block in its order, if they match the header. Their prices and addresses are those
-/// of the answer: the header does not cover them.
-fn proven_receipts(hash: B256, header: &Header, receipts: Value) -> Option<Vec<TxReceipt>> {
-    let envelopes: Vec<ReceiptEnvelope> = serde_json::from_value(receipts.clone()).ok()?;
+/// The receipts do not match the header.
+struct FalseReceipts;
+
+/// The receipts of the block in its order, if they match the header; `None` if they have another form. Their
+/// prices and addresses are those of the answer: the header does not cover them.
+fn proven_receipts(
+    hash: B256,
+    header: &Header,
+    receipts: Value,
+) -> Result<Option<Vec<TxReceipt>>, FalseReceipts> {
+    let Ok(envelopes) = serde_json::from_value::<Vec<ReceiptEnvelope>>(receipts.clone()) else {
+        return Ok(None);
+    };
     if calculate_receipt_root(&envelopes) != header.receipts_root {
-        return None;
+        return Err(FalseReceipts);
     }
-    let shown: Vec<ReceiptJson> = serde_json::from_value(receipts).ok()?;
+    let Ok(shown) = serde_json::from_value::<Vec<ReceiptJson>>(receipts) else { return Ok(None) };
     let mut used_before = 0;
-    envelopes
+    Ok(envelopes
         .iter()
         .zip(&shown)
         .map(|(proven, shown)| {
@@ -112,7 +142,7 @@ fn proven_receipts(hash: B256, header: &Header, receipts: Value) -> Option<Vec<T
                 ..mined_in(shown)?
             })
         })
-        .collect()
+        .collect())
 }
 
 #[cfg(test)]
@@ -127,6 +157,13 @@ mod tests {
         (hash, recorded["block"].take(), recorded["receipts"].take())
     }
 
+    fn proven(hash: B256, block: Value, receipts: Value) -> ProvenBlock {
+        match prove(hash, block, Some(receipts)) {
+            BlockEvidence::Proven(proven) => proven,
+            BlockEvidence::Contradictory | BlockEvidence::None => panic!("not proven"),
+        }
+    }
+
     fn shown(receipts: &Value, at: usize) -> TxReceipt {
         mined_in(&serde_json::from_value(receipts[at].clone()).unwrap()).unwrap()
     }
@@ -134,7 +171,7 @@ mod tests {
     #[test]
     fn block_of_anvil_proves_its_receipts_and_corrects_or_refutes_others() {
         let (hash, block, receipts) = recorded();
-        let proven = prove(hash, block, Some(receipts.clone())).unwrap();
+        let proven = proven(hash, block, receipts.clone());
         assert!(proven.has_receipts());
         for at in 0..4 {
             let receipt = shown(&receipts, at);
@@ -158,8 +195,10 @@ mod tests {
             let (hash, block, honest) = recorded();
             let mut receipts = honest.clone();
             change(&mut receipts);
-            let proven = prove(hash, block, Some(receipts)).unwrap();
+            let is_short = receipts.as_array().unwrap().len() < 4;
+            let proven = proven(hash, block, receipts);
             assert!(!proven.has_receipts());
+            assert_eq!(proven.has_false_receipts, !is_short, "a short list is no lie");
             assert_eq!(proven.support_of(&shown(&honest, 0)), None, "it is in the block");
             let invented = TxReceipt { tx_hash: B256::ZERO, ..shown(&honest, 0) };
             assert_eq!(proven.support_of(&invented), Some(ReceiptSupport::Refuted));
@@ -177,12 +216,13 @@ mod tests {
         for change in changes {
             let (hash, mut block, receipts) = recorded();
             change(&mut block);
-            assert!(prove(hash, block, Some(receipts)).is_none());
+            let evidence = prove(hash, block, Some(receipts));
+            assert!(!matches!(evidence, BlockEvidence::Proven(_)));
         }
         let (hash, mut block, receipts) = recorded();
         // The hashes that the answer claims are not used.
         block["transactions"][0]["hash"] = json!(B256::ZERO.to_string());
-        let proven = prove(hash, block, Some(receipts.clone())).unwrap();
+        let proven = proven(hash, block, receipts.clone());
         assert_eq!(proven.support_of(&shown(&receipts, 0)), Some(ReceiptSupport::Confirmed));
     }
 }

@@ -13,7 +13,7 @@ use tollgate_model::port::TxReceipt;
 use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of};
 use tollgate_model::{B256, TxHash};
 
-use super::block_proof::{self, ProvenBlock};
+use super::block_proof::{self, BlockEvidence};
 use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::PoolMember;
 use super::receipts::ReceiptQuery;
@@ -50,11 +50,10 @@ pub(super) async fn receipt_support(
         }
     }
     let mut support = ballot.support();
-    if ballot.is_disputed()
-        && let Some(proven) = proof(router, &readers, at).await
-    {
+    if ballot.is_disputed() || support.contains(&ReceiptSupport::Lone) {
+        let evidence = proof(router, &readers, at).await;
         for (support, receipt) in support.iter_mut().zip(receipts) {
-            *support = proven.support_of(receipt).unwrap_or_else(|| support.clone());
+            *support = judged(support.clone(), receipt, &evidence, router.blocks_prove());
         }
     }
     ballot.warn(router, &support);
@@ -165,18 +164,54 @@ fn told(receipt: &TxReceipt) -> String {
     format!("{status}, gas {}", receipt.gas_used)
 }
 
+/// The support of a receipt with the block's evidence. A lone receipt that its block proves stays lone: the
+/// block itself rests on one endpoint. One that a block could prove and does not is disputed.
+fn judged(
+    support: ReceiptSupport,
+    receipt: &TxReceipt,
+    evidence: &BlockEvidence,
+    blocks_prove: bool,
+) -> ReceiptSupport {
+    let is_lone = match support {
+        ReceiptSupport::Lone => true,
+        ReceiptSupport::Disputed(_) => false,
+        other => return other,
+    };
+    let unproven = || {
+        let why = "the block of the only endpoint that has the receipt does not prove it";
+        ReceiptSupport::Disputed(why.to_owned())
+    };
+    match evidence {
+        BlockEvidence::Proven(proven) => match proven.support_of(receipt) {
+            Some(ReceiptSupport::Confirmed) if is_lone => support,
+            Some(decided) => decided,
+            None if is_lone && proven.has_false_receipts => unproven(),
+            None => support,
+        },
+        BlockEvidence::Contradictory if is_lone => unproven(),
+        BlockEvidence::None if is_lone && blocks_prove => unproven(),
+        BlockEvidence::Contradictory | BlockEvidence::None => support,
+    }
+}
+
 /// The block with its contents, as the first endpoint delivers it whose answer matches the hash.
 async fn proof(
     router: &Router,
     readers: &[Arc<PoolMember>],
     (number, hash): (u64, B256),
-) -> Option<ProvenBlock> {
-    let mut best = None;
+) -> BlockEvidence {
+    let mut best = BlockEvidence::None;
     for member in readers {
         match block_proof::read(member, (number, hash), router.deadline()).await {
-            Some(proven) if proven.has_receipts() => return Some(proven),
-            Some(proven) => best = Some(proven),
-            None => {}
+            BlockEvidence::Proven(proven) if proven.has_receipts() => {
+                router.note_proven_block();
+                return BlockEvidence::Proven(proven);
+            }
+            BlockEvidence::Proven(proven) => best = BlockEvidence::Proven(proven),
+            BlockEvidence::Contradictory if matches!(best, BlockEvidence::None) => {
+                best = BlockEvidence::Contradictory;
+            }
+            BlockEvidence::Contradictory | BlockEvidence::None => {}
         }
     }
     best

@@ -4,6 +4,7 @@
 //! healthiest endpoint that has what is asked for, and on to the next one within the deadline. An
 //! endpoint that rests or lags comes last; one of another chain is never used.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(super) struct Router {
     pub(super) disagreements: Disagreements,
     selection: Mutex<HeadSelection>,
     send_history: Mutex<SendHistory>,
+    /// A block of the chain has proven its receipts.
+    blocks_prove: AtomicBool,
     head: watch::Sender<Option<BlockRef>>,
 }
 
@@ -58,8 +61,18 @@ impl Router {
             disagreements: Disagreements::of_chain(chain_id),
             selection: Mutex::default(),
             send_history: Mutex::default(),
+            blocks_prove: AtomicBool::new(false),
             head,
         }
+    }
+
+    /// Returns whether blocks of this chain prove their receipts, as far as it was tried.
+    pub(super) fn blocks_prove(&self) -> bool {
+        self.blocks_prove.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn note_proven_block(&self) {
+        self.blocks_prove.store(true, Ordering::Relaxed);
     }
 
     /// The canonical head, as it changes.
