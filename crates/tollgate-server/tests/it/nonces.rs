@@ -198,5 +198,5 @@ async fn final_transaction_that_the_chain_lacks_is_no_hole_for_reads_and_reconci
     assert!(!compared["steps"].to_string().contains("hole"), "{compared}");
     let fill = json!({ "first": 0, "last": 0, "with": "placeholder", "reason": "drill" });
     let filled = site.post(&format!("{of}/fill"), fill.to_string()).await.json();
-    assert_eq!((&filled["handedBack"], &filled["taken"]), (&json!(0), &json!(1)), "{filled}");
+    assert_eq!((&filled["handedBack"], &filled["counted"]), (&json!(0), &json!(1)), "{filled}");
 }
