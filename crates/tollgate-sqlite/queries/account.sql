@@ -29,4 +29,4 @@ select chain_id, submitter, key_ref, label, "window", max_fee_per_gas, max_tx_fe
 select 1 where exists (select 1 from managed_tx
                         where chain_id = ?1 and submitter = ?2 and finished_at is null)
             or exists (select 1 from nonce_reservation
-                        where chain_id = ?1 and submitter = ?2 and state <> 2)
+                        where chain_id = ?1 and submitter = ?2 and state <> 2 /* USED */)
