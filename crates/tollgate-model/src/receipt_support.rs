@@ -43,7 +43,22 @@ pub enum ReceiptSupport {
     Refuted,
 }
 
-/// The support that these answers give to a receipt. A dispute may still be decided by a proof.
+/// The evidence about a receipt in the contents of its block, checked against the block's hash.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BlockFinding {
+    /// The block holds the transaction with this receipt.
+    Proven(Box<TxReceipt>),
+    /// The block does not hold the transaction.
+    Absent,
+    /// The block holds the transaction, and no endpoint shows receipts that can be checked.
+    Held,
+    /// The contents that an endpoint shows do not match the block's hash.
+    Contradictory,
+    /// No endpoint shows a block that can be checked.
+    Unproven,
+}
+
+/// The support that these answers give to a receipt. A dispute may still be decided by [`with_block`].
 pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) -> ReceiptSupport {
     let number_of = |wanted: &ReceiptVote| votes.iter().filter(|vote| *vote == wanted).count();
     let receipts = || {
@@ -77,6 +92,38 @@ pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) 
         false => ReceiptSupport::Disputed(claims.join(", ")),
         true if showing(receipt) + number_of(&ReceiptVote::NoReceipt) > 0 => ReceiptSupport::Lone,
         true => ReceiptSupport::Unanswered,
+    }
+}
+
+/// The support of a receipt with the evidence of its block. A lone receipt that its block proves stays lone,
+/// because the block itself rests on one endpoint. It is disputed if the block could prove it and does not:
+/// `blocks_prove` says that blocks of this chain can be checked.
+pub fn with_block(
+    support: ReceiptSupport,
+    receipt: &TxReceipt,
+    finding: BlockFinding,
+    blocks_prove: bool,
+) -> ReceiptSupport {
+    let is_lone = match support {
+        ReceiptSupport::Lone => true,
+        ReceiptSupport::Disputed(_) => false,
+        decided => return decided,
+    };
+    let unproven = "the block of the only endpoint that has the receipt does not prove it";
+    match finding {
+        BlockFinding::Absent => ReceiptSupport::Refuted,
+        BlockFinding::Proven(proven) if !proven.has_outcome_of(receipt) => {
+            ReceiptSupport::Corrected(proven)
+        }
+        BlockFinding::Proven(_) if !is_lone => ReceiptSupport::Confirmed,
+        BlockFinding::Contradictory if is_lone => ReceiptSupport::Disputed(unproven.to_owned()),
+        BlockFinding::Unproven if is_lone && blocks_prove => {
+            ReceiptSupport::Disputed(unproven.to_owned())
+        }
+        BlockFinding::Proven(_)
+        | BlockFinding::Held
+        | BlockFinding::Contradictory
+        | BlockFinding::Unproven => support,
     }
 }
 
@@ -157,5 +204,44 @@ mod tests {
         assert!(!lone_is_enough(true, almost, almost));
         assert!(lone_is_enough(true, LONE_AFTER, none) && lone_is_enough(true, none, LONE_AFTER));
         assert!(!lone_is_enough(false, LONE_AFTER, LONE_AFTER), "the others may only lag");
+    }
+
+    #[test]
+    fn dispute_is_decided_by_a_block_that_proves_the_transaction_absent_or_its_receipt() {
+        let disputed = || ReceiptSupport::Disputed("1 of 2 endpoints show another receipt".into());
+        let proven = |succeeded| BlockFinding::Proven(Box::new(receipt(succeeded)));
+        let corrected = ReceiptSupport::Corrected(Box::new(receipt(false)));
+        for (finding, wanted) in [
+            (proven(true), ReceiptSupport::Confirmed),
+            (proven(false), corrected.clone()),
+            (BlockFinding::Absent, ReceiptSupport::Refuted),
+            (BlockFinding::Held, disputed()),
+            (BlockFinding::Contradictory, disputed()),
+            (BlockFinding::Unproven, disputed()),
+        ] {
+            assert_eq!(with_block(disputed(), &receipt(true), finding, true), wanted);
+        }
+        let confirmed = ReceiptSupport::Confirmed;
+        let found = with_block(confirmed.clone(), &receipt(true), BlockFinding::Absent, true);
+        assert_eq!(found, confirmed, "two endpoints have it");
+    }
+
+    #[test]
+    fn lone_receipt_that_its_block_could_prove_and_does_not_is_disputed() {
+        let lone = |finding, blocks_prove| {
+            with_block(ReceiptSupport::Lone, &receipt(true), finding, blocks_prove)
+        };
+        let proven = |succeeded| BlockFinding::Proven(Box::new(receipt(succeeded)));
+        assert_eq!(lone(proven(true), true), ReceiptSupport::Lone, "the block is alone as well");
+        assert!(matches!(lone(proven(false), true), ReceiptSupport::Corrected(_)));
+        assert_eq!(lone(BlockFinding::Absent, true), ReceiptSupport::Refuted);
+        assert_eq!(lone(BlockFinding::Held, true), ReceiptSupport::Lone, "receipts are pruned");
+        assert!(matches!(lone(BlockFinding::Contradictory, false), ReceiptSupport::Disputed(_)));
+        assert!(matches!(lone(BlockFinding::Unproven, true), ReceiptSupport::Disputed(_)));
+        assert_eq!(
+            lone(BlockFinding::Unproven, false),
+            ReceiptSupport::Lone,
+            "no chain of Ethereum's form"
+        );
     }
 }

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::port::TxReceipt;
-use tollgate_model::receipt_support::ReceiptSupport;
+use tollgate_model::receipt_support::BlockFinding;
 use tollgate_model::{B256, TxHash, keccak256};
 
 use super::pool_member::PoolMember;
@@ -26,7 +26,7 @@ pub(super) struct ProvenBlock {
     /// The transactions, with the receipt of each if the receipts could be proven.
     transactions: HashMap<TxHash, Option<TxReceipt>>,
     /// The endpoint's receipts are readable and do not match the header.
-    pub(super) has_false_receipts: bool,
+    has_false_receipts: bool,
 }
 
 /// The evidence that an endpoint's block gives.
@@ -42,15 +42,20 @@ impl ProvenBlock {
     pub(super) fn has_receipts(&self) -> bool {
         self.transactions.values().all(Option::is_some)
     }
+}
 
-    /// The block's evidence about a receipt; `None` if it holds the transaction, and its receipt is not
-    /// proven.
-    pub(super) fn support_of(&self, receipt: &TxReceipt) -> Option<ReceiptSupport> {
-        match self.transactions.get(&receipt.tx_hash) {
-            None => Some(ReceiptSupport::Refuted),
-            Some(None) => None,
-            Some(Some(proven)) if proven.has_outcome_of(receipt) => Some(ReceiptSupport::Confirmed),
-            Some(Some(proven)) => Some(ReceiptSupport::Corrected(Box::new(proven.clone()))),
+impl BlockEvidence {
+    pub(super) fn finding(&self, receipt: &TxReceipt) -> BlockFinding {
+        let block = match self {
+            Self::Proven(block) => block,
+            Self::Contradictory => return BlockFinding::Contradictory,
+            Self::None => return BlockFinding::Unproven,
+        };
+        match block.transactions.get(&receipt.tx_hash) {
+            None => BlockFinding::Absent,
+            Some(Some(proven)) => BlockFinding::Proven(Box::new(proven.clone())),
+            Some(None) if block.has_false_receipts => BlockFinding::Contradictory,
+            Some(None) => BlockFinding::Held,
         }
     }
 }
@@ -157,30 +162,22 @@ mod tests {
         (hash, recorded["block"].take(), recorded["receipts"].take())
     }
 
-    fn proven(hash: B256, block: Value, receipts: Value) -> ProvenBlock {
-        match prove(hash, block, Some(receipts)) {
-            BlockEvidence::Proven(proven) => proven,
-            BlockEvidence::Contradictory | BlockEvidence::None => panic!("not proven"),
-        }
-    }
-
     fn shown(receipts: &Value, at: usize) -> TxReceipt {
         mined_in(&serde_json::from_value(receipts[at].clone()).unwrap()).unwrap()
     }
 
     #[test]
-    fn block_of_anvil_proves_its_receipts_and_corrects_or_refutes_others() {
+    fn block_of_anvil_proves_its_receipts_and_the_absence_of_others() {
         let (hash, block, receipts) = recorded();
-        let proven = proven(hash, block, receipts.clone());
-        assert!(proven.has_receipts());
+        let evidence = prove(hash, block, Some(receipts.clone()));
         for at in 0..4 {
             let receipt = shown(&receipts, at);
-            assert_eq!(proven.support_of(&receipt), Some(ReceiptSupport::Confirmed));
+            let proven = BlockFinding::Proven(Box::new(receipt.clone()));
+            assert_eq!(evidence.finding(&receipt), proven);
             let flipped = TxReceipt { succeeded: !receipt.succeeded, ..receipt.clone() };
-            let corrected = ReceiptSupport::Corrected(Box::new(receipt.clone()));
-            assert_eq!(proven.support_of(&flipped), Some(corrected));
+            assert_eq!(evidence.finding(&flipped), proven);
             let invented = TxReceipt { tx_hash: B256::repeat_byte(7), ..receipt };
-            assert_eq!(proven.support_of(&invented), Some(ReceiptSupport::Refuted));
+            assert_eq!(evidence.finding(&invented), BlockFinding::Absent);
         }
     }
 
@@ -196,12 +193,12 @@ mod tests {
             let mut receipts = honest.clone();
             change(&mut receipts);
             let is_short = receipts.as_array().unwrap().len() < 4;
-            let proven = proven(hash, block, receipts);
-            assert!(!proven.has_receipts());
-            assert_eq!(proven.has_false_receipts, !is_short, "a short list is no lie");
-            assert_eq!(proven.support_of(&shown(&honest, 0)), None, "it is in the block");
+            let evidence = prove(hash, block, Some(receipts));
+            // A short list is no lie.
+            let wanted = if is_short { BlockFinding::Held } else { BlockFinding::Contradictory };
+            assert_eq!(evidence.finding(&shown(&honest, 0)), wanted);
             let invented = TxReceipt { tx_hash: B256::ZERO, ..shown(&honest, 0) };
-            assert_eq!(proven.support_of(&invented), Some(ReceiptSupport::Refuted));
+            assert_eq!(evidence.finding(&invented), BlockFinding::Absent);
         }
     }
 
@@ -222,7 +219,8 @@ mod tests {
         let (hash, mut block, receipts) = recorded();
         // The hashes that the answer claims are not used.
         block["transactions"][0]["hash"] = json!(B256::ZERO.to_string());
-        let proven = proven(hash, block, receipts.clone());
-        assert_eq!(proven.support_of(&shown(&receipts, 0)), Some(ReceiptSupport::Confirmed));
+        let evidence = prove(hash, block, Some(receipts.clone()));
+        let receipt = shown(&receipts, 0);
+        assert_eq!(evidence.finding(&receipt), BlockFinding::Proven(Box::new(receipt.clone())));
     }
 }

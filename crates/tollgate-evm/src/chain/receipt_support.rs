@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use tollgate_model::port::TxReceipt;
-use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of};
+use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of, with_block};
 use tollgate_model::{B256, TxHash};
 
 use super::block_proof::{self, BlockEvidence};
@@ -53,7 +53,8 @@ pub(super) async fn receipt_support(
     if ballot.is_disputed() || support.contains(&ReceiptSupport::Lone) {
         let evidence = proof(router, &readers, at).await;
         for (support, receipt) in support.iter_mut().zip(receipts) {
-            *support = judged(support.clone(), receipt, &evidence, router.blocks_prove());
+            let finding = evidence.finding(receipt);
+            *support = with_block(support.clone(), receipt, finding, router.blocks_prove());
         }
     }
     ballot.warn(router, &support);
@@ -162,36 +163,6 @@ const NOT_IN_BLOCK: &str = "not in the block";
 fn told(receipt: &TxReceipt) -> String {
     let status = if receipt.succeeded { "success" } else { "failure" };
     format!("{status}, gas {}", receipt.gas_used)
-}
-
-/// The support of a receipt with the block's evidence. A lone receipt that its block proves stays lone: the
-/// block itself rests on one endpoint. One that a block could prove and does not is disputed.
-fn judged(
-    support: ReceiptSupport,
-    receipt: &TxReceipt,
-    evidence: &BlockEvidence,
-    blocks_prove: bool,
-) -> ReceiptSupport {
-    let is_lone = match support {
-        ReceiptSupport::Lone => true,
-        ReceiptSupport::Disputed(_) => false,
-        other => return other,
-    };
-    let unproven = || {
-        let why = "the block of the only endpoint that has the receipt does not prove it";
-        ReceiptSupport::Disputed(why.to_owned())
-    };
-    match evidence {
-        BlockEvidence::Proven(proven) => match proven.support_of(receipt) {
-            Some(ReceiptSupport::Confirmed) if is_lone => support,
-            Some(decided) => decided,
-            None if is_lone && proven.has_false_receipts => unproven(),
-            None => support,
-        },
-        BlockEvidence::Contradictory if is_lone => unproven(),
-        BlockEvidence::None if is_lone && blocks_prove => unproven(),
-        BlockEvidence::Contradictory | BlockEvidence::None => support,
-    }
 }
 
 /// The block with its contents, as the first endpoint delivers it whose answer matches the hash.

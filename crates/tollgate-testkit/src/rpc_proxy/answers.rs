@@ -20,6 +20,8 @@ pub enum WrongAnswer {
     Fees,
     /// No receipts, and no transactions by hash.
     NoReceipts,
+    /// Receipts that name the opposite of what happened.
+    FlippedReceipts,
     /// Gas estimates of 2^64 − 1.
     Estimates,
 }
@@ -48,9 +50,17 @@ impl WrongAnswer {
                 Self::NoReceipts,
                 "eth_getTransactionReceipt" | "eth_getBlockReceipts" | "eth_getTransactionByHash",
             ) => *result = Value::Null,
+            (Self::FlippedReceipts, "eth_getTransactionReceipt") => flip(result),
+            (Self::FlippedReceipts, "eth_getBlockReceipts") => each(result, flip),
             (Self::Estimates, "eth_estimateGas") => *result = json!("0xffffffffffffffff"),
             _ => {}
         }
+    }
+}
+
+fn flip(receipt: &mut Value) {
+    if let Some(status) = receipt.get_mut("status") {
+        *status = json!(if *status == "0x1" { "0x0" } else { "0x1" });
     }
 }
 
@@ -178,6 +188,8 @@ mod tests {
         assert_eq!(changed(WrongAnswer::Fees, &history, result), wanted);
         let receipt = call("eth_getTransactionReceipt", json!([]));
         assert_eq!(changed(WrongAnswer::NoReceipts, &receipt, json!({ "a": 1 })), Value::Null);
+        let flipped = changed(WrongAnswer::FlippedReceipts, &receipt, json!({ "status": "0x1" }));
+        assert_eq!(flipped, json!({ "status": "0x0" }));
         let block = |tag: &str| call("eth_getBlockByNumber", json!([tag, false]));
         let result = json!({ "number": "0x1", "hash": "0xa", "parentHash": "0xb" });
         let ahead = changed(WrongAnswer::HeadAhead, &block("latest"), result.clone());

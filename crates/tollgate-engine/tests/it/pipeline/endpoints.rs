@@ -1,8 +1,12 @@
 //! Endpoints that fail, lag, lose answers, or lack what others have.
 
+use std::time::Duration;
+
 use serde_json::json;
+use tollgate_engine::EngineOptions;
 use tollgate_model::Nonce;
-use tollgate_testkit::rpc_proxy::RpcFaults;
+use tollgate_model::port::AlertKind;
+use tollgate_testkit::rpc_proxy::{RpcFaults, WrongAnswer};
 
 use super::support::{MODEST, Pipeline, Sent, account, options, signed_by_outsider};
 
@@ -13,6 +17,7 @@ everywhere! {
     an_endpoint_whose_counts_are_too_low_gives_no_nonce_twice,
     endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account,
     endpoint_that_counts_too_much_opens_no_hole_for_a_new_account,
+    endpoint_that_flips_receipts_turns_no_payment_into_a_revert,
 }
 
 /// Nobody listens here: the port is reserved.
@@ -86,6 +91,35 @@ async fn endpoint_that_counts_too_much_opens_no_hole_for_a_new_account(pipeline:
         pipeline.mine_until_final(&sent).await;
         pipeline.verify_beside(account, &sent, &outsiders).await;
     }
+    engine.stop().await;
+}
+
+/// One of two endpoints tells the opposite of what happened; the other has no receipts for a while, so the
+/// block must decide.
+async fn endpoint_that_flips_receipts_turns_no_payment_into_a_revert(pipeline: Pipeline) {
+    let [flips, other] = [pipeline.chain.breakable().await, pipeline.chain.breakable().await];
+    let wrong = |wrong| RpcFaults { wrong: Some(wrong), ..RpcFaults::default() };
+    flips.change(|faults| *faults = wrong(WrongAnswer::FlippedReceipts));
+    let urls = [flips.url(), other.url()];
+    let soon = Duration::from_millis(300);
+    let options = EngineOptions { receipt_alert_after: soon, ..options() };
+    let engine = pipeline.node_over("a", options, &urls).await;
+    let mut sent = work(&pipeline, &engine, 0).await;
+    other.change(|faults| *faults = wrong(WrongAnswer::NoReceipts));
+    let unproven = pipeline.send(&engine, account(0), 8..10).await;
+    let is_disputed = async || {
+        pipeline.chain.mine(1).await;
+        !pipeline.alerts.of(AlertKind::ReceiptDisputed).is_empty()
+    };
+    pipeline.eventually("an alert", is_disputed).await;
+    for sent in &unproven {
+        let state = pipeline.record(sent.id).await.row.state;
+        assert!(!state.is_final(), "I16: {state:?} rests on one endpoint's receipt");
+    }
+    other.change(|faults| *faults = RpcFaults::default());
+    pipeline.mine_until_final(&unproven).await;
+    sent.extend(unproven);
+    pipeline.verify(account(0), &sent).await;
     engine.stop().await;
 }
 
