@@ -227,21 +227,21 @@ impl Session {
         self.watch_final_slots(counts);
         let counts = counts.with_final_slots(self.state.final_end());
         let (cursor, window) = (self.state.cursor(), self.nonce_rules().window);
-        let why = match accept_counts(cursor, counts, window) {
+        let (why, patience) = match accept_counts(cursor, counts, window) {
             CountDecision::Use(counts) => {
                 self.count_trouble.unproven = None;
                 return Ok(counts);
             }
             CountDecision::AskAgain => {
                 let why = "one endpoint alone has counted the account's transactions; a second is awaited";
-                return Err(Unserved::unavailable(why));
+                (why.to_owned(), self.context.options.receipt_alert_after)
             }
-            CountDecision::Prove(why) => why.to_string(),
+            CountDecision::Prove(why) => (why.to_string(), UNPROVEN_ALERT_AFTER),
         };
         self.prove_count();
         let now = self.now();
         let since = *self.count_trouble.unproven.get_or_insert(now);
-        if now.since(since) >= UNPROVEN_ALERT_AFTER {
+        if now.since(since) >= patience {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &why);
         }
         Err(Unserved::unavailable(why))

@@ -38,6 +38,14 @@ pub(super) enum Verdict {
     Unknown,
 }
 
+/// The requests for a proof of one claim.
+#[derive(Clone, Copy, Debug)]
+struct WantedProof {
+    first: Instant,
+    last: Instant,
+    value: u64,
+}
+
 /// The proof of one account's count.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CountProof {
@@ -48,8 +56,7 @@ pub(super) struct CountProof {
     /// The claim that is wrong, and since when.
     wrong: Option<(LoneClaim, Instant)>,
     contradictions: u32,
-    /// The first and the last time when a proof was asked for.
-    wanted: Option<(Instant, Instant)>,
+    wanted: Option<WantedProof>,
     searches: u32,
     due_at: Option<Instant>,
     task: Option<AbortHandle>,
@@ -65,10 +72,13 @@ impl CountProof {
     /// Notes that the proof is wanted; returns the claim if a search is to begin now.
     pub(super) fn want(&mut self, now: Instant) -> Option<LoneClaim> {
         let claim = self.claim.filter(|claim| claim.value > 0)?;
-        let known = self
-            .wanted
-            .filter(|(_, last)| now.saturating_duration_since(*last) <= REQUESTS_APART_MAX);
-        self.wanted = Some((known.map_or(now, |(first, _)| first), now));
+        let known = self.wanted.filter(|wanted| {
+            let apart = now.saturating_duration_since(wanted.last);
+            apart <= REQUESTS_APART_MAX && claim.value <= wanted.value
+        });
+        let WantedProof { first, value, .. } =
+            known.unwrap_or(WantedProof { first: now, last: now, value: claim.value });
+        self.wanted = Some(WantedProof { first, last: now, value });
         let is_running = self.task.as_ref().is_some_and(|task| !task.is_finished());
         let is_due = self.due_at.is_none_or(|due| due <= now);
         (!is_running && is_due && !self.is_wrong(claim, now)).then_some(claim)
@@ -116,9 +126,13 @@ impl CountProof {
         })
     }
 
-    /// Returns whether a proof has been wanted for this time.
+    /// Returns whether a proof of the present claim has been wanted for this time. A higher claim has a
+    /// wait of its own: otherwise one endpoint could move a cursor on by a window at each answer (I16).
     pub(super) fn is_overdue(&self, now: Instant, after: Duration) -> bool {
-        self.wanted.is_some_and(|(first, _)| now.saturating_duration_since(first) >= after)
+        self.wanted.is_some_and(|wanted| {
+            let is_same = self.claim.is_none_or(|claim| claim.value <= wanted.value);
+            is_same && now.saturating_duration_since(wanted.first) >= after
+        })
     }
 }
 
@@ -160,6 +174,12 @@ mod tests {
         assert_eq!(pauses, [2, 4, 8, 16, 32, 60, 60]);
         assert!(proof.is_overdue(start + second * 300, second * 300));
         assert!(!proof.is_overdue(start + second * 299, second * 300));
+        proof.claim = Some(LoneClaim { value: 4, ..CLAIM });
+        assert!(!proof.is_overdue(start + second * 300, second * 300), "a higher claim");
+        proof.want(now);
+        assert!(!proof.is_overdue(now + second * 299, second * 300));
+        assert!(proof.is_overdue(now + second * 300, second * 300));
+        proof.claim = Some(CLAIM);
         proof.note(CLAIM, Verdict::Shown, now);
         assert!(proof.is_proven(3) && !proof.is_proven(4));
         proof.end();

@@ -144,9 +144,15 @@ impl Account {
         mined.iter().filter(is_wrong).map(|one| one.place).collect()
     }
 
-    /// Lowers readings that nobody else can outvote to the marks, and drops them where there are none.
-    fn limit_to_marks(&self, readings: &mut [Vec<Reading>; 2]) {
-        for (readings, mark) in readings.iter_mut().zip(self.marks) {
+    /// Takes back what contradicted endpoints alone have reported: marks that nobody confirmed fall to the
+    /// sure count, or are dropped where there is none, and the readings are lowered to the marks.
+    fn ignore_contradicted(&mut self, readings: &mut [Vec<Reading>; 2]) {
+        let sure = self.sure;
+        for (readings, mark) in readings.iter_mut().zip(&mut self.marks) {
+            if let Some(unconfirmed) = mark.filter(|mark| !mark.confirmed) {
+                let value = unconfirmed.value.min(sure);
+                *mark = (sure > 0).then_some(HighWaterMark { value, ..unconfirmed });
+            }
             match mark {
                 Some(mark) => {
                     readings.iter_mut().for_each(|one| one.value = one.value.min(mark.value));
@@ -248,7 +254,7 @@ impl HighWaterMarks {
         let mut wrong = account.contradicted(&readings[0], question.now);
         // With others that answer, one that reports too much is outvoted.
         if wrong.len() == heard {
-            account.limit_to_marks(&mut readings);
+            account.ignore_contradicted(&mut readings);
         }
         for (mark, readings) in account.marks.iter_mut().zip(&readings) {
             *mark = next_mark(*mark, readings, question.voters, question.head);
@@ -459,6 +465,20 @@ mod tests {
         account.marks = [mark(6, 10), mark(6, 10)];
         account.update_sure(false);
         assert_eq!(account.sure, 6, "two endpoints outvote it");
+    }
+
+    #[test]
+    fn lone_count_that_blocks_contradict_falls_to_the_sure_count_or_is_dropped() {
+        let lone = Some(HighWaterMark { value: 8, head: 10, confirmed: false });
+        let read = |value| vec![Reading { value, head: 11, place: 0 }];
+        for (sure, wanted) in [(5, Some(5)), (0, None)] {
+            let mut account = Account { marks: [lone, lone], sure, ..Account::default() };
+            let mut readings = [read(8), read(9)];
+            account.ignore_contradicted(&mut readings);
+            assert_eq!(account.marks.map(|mark| mark.map(|mark| mark.value)), [wanted; 2]);
+            let left = readings.map(|readings| readings.first().map(|one| one.value));
+            assert_eq!(left, [wanted; 2]);
+        }
     }
 
     #[test]

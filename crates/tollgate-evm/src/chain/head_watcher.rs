@@ -17,8 +17,9 @@ use crate::endpoint::Announced;
 
 /// An endpoint that announces its heads is polled this many times less often.
 pub(super) const SAFETY_POLL_FACTOR: u32 = 10;
-/// An endpoint of another chain is checked again this many times less often.
-const WRONG_CHAIN_POLL_FACTOR: u32 = 60;
+/// The chain of an endpoint is checked again this many times less often: what answers behind a URL may
+/// change at any time.
+const CHAIN_CHECK_POLL_FACTOR: u32 = 60;
 /// The shortest interval at which a failing endpoint is polled.
 const PROBE_MIN: Duration = Duration::from_secs(1);
 
@@ -41,13 +42,21 @@ pub(super) async fn follow(router: Arc<Router>, member: Arc<PoolMember>, chain: 
 /// Ends only for an endpoint that is not read from.
 async fn follow_once(router: Arc<Router>, member: Arc<PoolMember>, chain: Identity) {
     let mut announced = member.endpoint.announced();
+    let pause = router.config.poll_interval * CHAIN_CHECK_POLL_FACTOR;
+    let mut checked_at = Instant::now();
     loop {
         match member.chain_check() {
             ChainCheck::Failed(_) => {
-                sleep(router.config.poll_interval * WRONG_CHAIN_POLL_FACTOR).await;
+                sleep(pause).await;
                 member.check(chain).await;
             }
             ChainCheck::Pending => member.check(chain).await,
+            ChainCheck::Passed if checked_at.elapsed() >= pause => {
+                checked_at = Instant::now();
+                if !member.endpoint.health().is_limited(checked_at) {
+                    member.check(chain).await;
+                }
+            }
             ChainCheck::Passed => {}
         }
         let now = Instant::now();

@@ -36,7 +36,7 @@ async fn endpoints_that_all_differ_from_the_chain_are_refused_by_name() {
 }
 
 #[tokio::test]
-async fn endpoint_of_another_chain_is_left_out_and_used_once_it_is_on_the_chain() {
+async fn endpoint_is_left_out_while_it_is_on_another_chain() {
     type Change = fn(&mut State);
     let wrong: [(Change, &str); 2] = [
         (|state| state.chain_id = 1, "is on chain 1"),
@@ -58,6 +58,9 @@ async fn endpoint_of_another_chain_is_left_out_and_used_once_it_is_on_the_chain(
         other.set().chain_id = 31_337;
         other.set().branch[0].0 = block(1, 0);
         until("it is used", || async { chain.endpoints()[0].chain_check == "good" }).await;
+        go_astray(&mut other.set());
+        let is_left_out = || async { chain.endpoints()[0].chain_check.contains(why) };
+        until("it is left out again", is_left_out).await;
     }
 }
 
