@@ -21,7 +21,7 @@ use crate::lookup::RequestLookup;
 use crate::options::{EngineOptions, Policies};
 use crate::placement::Placement;
 use crate::supervisor::ActorGroup;
-use crate::tracker::{ReceiptReader, SupportChecker};
+use crate::tracker::{OlderBlocks, SupportChecker};
 use crate::view::ChainView;
 use crate::watch::ValueReceiver;
 
@@ -43,7 +43,7 @@ pub(crate) struct Context {
     pub(crate) lookup: RequestLookup,
     pub(crate) attempts: AttemptIndex,
     pub(crate) view: ValueReceiver<ChainView>,
-    pub(crate) reader: Arc<ReceiptReader>,
+    pub(crate) older_blocks: Arc<OlderBlocks>,
     pub(crate) support: Arc<SupportChecker>,
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) pools: PoolMemory,

@@ -24,7 +24,9 @@ use crate::options::{EngineOptions, Policies};
 use crate::orphans::{adopt, wake_idle};
 use crate::placement::Placement;
 use crate::supervisor::{ActorGroup, supervise};
-use crate::tracker::{ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier};
+use crate::tracker::{
+    OlderBlocks, ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier,
+};
 use crate::view::ChainView;
 use crate::watch;
 use crate::worker::{Command, CreateJob, Inbox, Worker};
@@ -141,11 +143,13 @@ impl Engine {
             alert_after: options.receipt_alert_after,
         });
         let reader = Arc::new(ReceiptReader::new(setup.clone()));
+        let older_blocks = Arc::new(OlderBlocks::new(setup.clone()));
         let support = Arc::new(SupportChecker::new(setup, options.finality));
         let tracker = Arc::new(Tracker {
             chain: chain.clone(),
             rule: options.finality,
-            reader: reader.clone(),
+            reader,
+            older_blocks: older_blocks.clone(),
             support: support.clone(),
             view,
         });
@@ -167,7 +171,7 @@ impl Engine {
             lookup,
             attempts,
             view: watched,
-            reader,
+            older_blocks,
             support,
             accounts,
             pools: PoolMemory::default(),

@@ -10,7 +10,9 @@
 //! be read delays no other (I14, I15).
 
 mod block_buffer;
+mod older_blocks;
 mod receipts;
+mod retry;
 mod stall;
 mod support;
 #[cfg(test)]
@@ -30,6 +32,7 @@ use crate::mailbox::WorkerEvent;
 use crate::view::ChainView;
 use crate::watch::ValueSender;
 use block_buffer::{AHEAD_MAX, BlockBuffer};
+pub(crate) use older_blocks::OlderBlocks;
 pub(crate) use receipts::{ReaderSetup, ReceiptReader};
 use stall::Stall;
 pub(crate) use support::SupportChecker;
@@ -57,6 +60,7 @@ pub(crate) struct Tracker {
     pub(crate) chain: Arc<dyn Chain>,
     pub(crate) rule: FinalityRule,
     pub(crate) reader: Arc<ReceiptReader>,
+    pub(crate) older_blocks: Arc<OlderBlocks>,
     pub(crate) support: Arc<SupportChecker>,
     pub(crate) view: ValueSender<ChainView>,
 }
@@ -70,6 +74,7 @@ impl Tracker {
             () = self.follow() => {}
             () = self.follow_tag() => {}
             () = self.reader.run(&self.view) => {}
+            () = self.older_blocks.run(&self.view) => {}
             () = self.support.run(&self.view) => {}
         }
     }

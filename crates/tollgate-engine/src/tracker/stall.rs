@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_model::port::chain::BlockRef;
 
-use super::receipts::ALERT_REPEAT;
+use super::retry::ALERT_REPEAT;
 
 /// A view that does not move, because a block above it can't be read.
 #[derive(Default)]

@@ -7,19 +7,16 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 use tollgate_model::finality::{FinalityRule, is_settled};
 use tollgate_model::port::{Alert, AlertKind, TxReceipt};
 use tollgate_model::receipt_support::{ReceiptSupport, lone_is_enough};
 use tollgate_model::{Submitter, TxHash};
 use tracing::{info, warn};
 
-use super::receipts::{
-    ALERT_REPEAT, JOBS_MAX, PAUSE_BEFORE_ALERT_MAX, PAUSE_MAX, ReaderSetup, Retry, lock,
-};
+use super::receipts::ReaderSetup;
+use super::retry::{PAUSE_BEFORE_ALERT_MAX, PAUSE_MAX, Retry, lock, run_jobs};
 use crate::mailbox::WorkerEvent;
 use crate::view::{ChainView, Standing};
 use crate::watch::ValueSender;
@@ -42,10 +39,8 @@ pub(crate) struct SupportChecker {
 struct WaitingReceipt {
     receipt: TxReceipt,
     owner: Submitter,
-    since: Instant,
     /// The first of the answers in a row in which only one endpoint supported it.
     lone_since: Option<Instant>,
-    alerted: Option<Instant>,
     retry: Retry,
 }
 
@@ -68,9 +63,8 @@ impl SupportChecker {
         if known.is_some_and(|known| known.receipt.has_outcome_of(receipt)) {
             return;
         }
-        let (receipt, since, retry) = (receipt.clone(), Instant::now(), Retry::now());
-        let (lone_since, alerted) = (None, None);
-        let entry = WaitingReceipt { receipt, owner, since, lone_since, alerted, retry };
+        let (receipt, retry) = (receipt.clone(), Retry::now());
+        let entry = WaitingReceipt { receipt, owner, lone_since: None, retry };
         waiting.insert(entry.receipt.tx_hash, entry);
         drop(waiting);
         self.changed.notify_one();
@@ -80,28 +74,10 @@ impl SupportChecker {
     pub(super) async fn run(&self, view: &ValueSender<ChainView>) {
         // A run that panicked left its questions in flight.
         lock(&self.waiting).values_mut().for_each(|one| one.retry.in_flight = false);
-        let mut jobs = FuturesUnordered::new();
-        loop {
-            while jobs.len() < JOBS_MAX
-                && let Some(receipts) = self.take_due(&view.get())
-            {
-                jobs.push(self.ask(receipts, view));
-            }
-            let has_room = jobs.len() < JOBS_MAX;
-            let next = self.next_due();
-            let due = async {
-                match next {
-                    Some(at) if has_room => sleep_until(at).await,
-                    _ => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                biased;
-                Some(()) = jobs.next(), if !jobs.is_empty() => {}
-                () = self.changed.notified() => {}
-                () = due => {}
-            }
-        }
+        let next_due = || lock(&self.waiting).values().filter_map(|one| one.retry.next()).min();
+        let take_due = || self.take_due(&view.get());
+        let ask = |receipts| self.ask(receipts, view);
+        run_jobs(&self.changed, take_due, next_due, ask, |()| {}).await;
     }
 
     /// The receipts of one block that are due: those with the fewest tries first, then the oldest block.
@@ -123,11 +99,6 @@ impl SupportChecker {
             one.receipt.clone()
         });
         Some(receipts.collect())
-    }
-
-    fn next_due(&self) -> Option<Instant> {
-        let waiting = lock(&self.waiting);
-        waiting.values().filter(|one| !one.retry.in_flight).map(|one| one.retry.due).min()
     }
 
     async fn ask(&self, receipts: Vec<TxReceipt>, view: &ValueSender<ChainView>) {
@@ -168,7 +139,7 @@ impl SupportChecker {
         if !entry.receipt.has_outcome_of(asked) {
             return;
         }
-        let (tx_hash, waited) = (asked.tx_hash, entry.since.elapsed());
+        let tx_hash = asked.tx_hash;
         let alone = match support {
             ReceiptSupport::Lone => entry.lone_since.get_or_insert_with(Instant::now).elapsed(),
             _ => {
@@ -194,11 +165,9 @@ impl SupportChecker {
                 return entry.retry.failed(PAUSE_BEFORE_ALERT_MAX);
             }
             ReceiptSupport::Disputed(claims) => {
-                let is_long = waited >= self.setup.alert_after;
+                let is_long = entry.retry.since.elapsed() >= self.setup.alert_after;
                 entry.retry.failed(if is_long { PAUSE_MAX } else { PAUSE_BEFORE_ALERT_MAX });
-                let is_repeated = entry.alerted.is_some_and(|at| at.elapsed() < ALERT_REPEAT);
-                if is_long && !is_repeated {
-                    entry.alerted = Some(Instant::now());
+                if entry.retry.take_alert(self.setup.alert_after) {
                     let alert = disputed(entry.owner, asked, &claims);
                     drop(waiting);
                     warn!(%tx_hash, claims, "endpoints contradict each other about a receipt");

@@ -11,7 +11,7 @@ use tollgate_model::{Address, B256, Submitter};
 use tollgate_testkit::fake_chain::{FakeChain, Query};
 
 use super::block_buffer::BlockBuffer;
-use super::{ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier};
+use super::{OlderBlocks, ReaderSetup, ReceiptReader, SupportChecker, Tracker, WorkerNotifier};
 use crate::context::AttemptIndex;
 use crate::mailbox::WorkerEvent;
 use crate::view::ChainView;
@@ -20,7 +20,7 @@ use crate::watch;
 /// Ignores notifications and alerts.
 struct Ignore;
 
-/// Counts the receipts that are told.
+/// Counts notifications and alerts.
 #[derive(Default)]
 struct Told(AtomicUsize);
 
@@ -32,6 +32,12 @@ impl WorkerNotifier for Told {
 
 impl WorkerNotifier for Ignore {
     fn notify(&self, _submitter: Submitter, _events: Vec<WorkerEvent>) {}
+}
+
+impl Alerts for Told {
+    fn raise(&self, _alert: &Alert) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 impl Alerts for Ignore {
@@ -49,8 +55,9 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
     let (view, _) = watch::channel(ChainView::default());
     let rule = FinalityRule::Confirmations(3);
     let reader = Arc::new(ReceiptReader::new(setup.clone()));
+    let older_blocks = Arc::new(OlderBlocks::new(setup.clone()));
     let support = Arc::new(SupportChecker::new(setup, rule));
-    Tracker { chain: chain.clone(), rule, reader, support, view }
+    Tracker { chain: chain.clone(), rule, reader, older_blocks, support, view }
 }
 
 #[tokio::test]
@@ -101,4 +108,34 @@ async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_sec
     chain.fail(Query::Receipt(hash), false);
     for_a_while(5).await.unwrap_err();
     assert_eq!(told.0.load(Ordering::Relaxed), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn block_below_the_view_that_no_endpoint_delivers_raises_one_alert_after_a_minute() {
+    let (chain, raised) = (Arc::new(FakeChain::new()), Arc::new(Told::default()));
+    let of = Submitter::new(chain.chain_id(), Address::repeat_byte(1));
+    let setup = Arc::new(ReaderSetup {
+        chain: chain.clone(),
+        attempts: AttemptIndex::default(),
+        workers: Arc::new(Ignore),
+        alerts: raised.clone(),
+        alert_after: Duration::from_secs(60),
+    });
+    let older = OlderBlocks::new(setup);
+    let at = BlockRef { number: 50, hash: B256::repeat_byte(7), parent: B256::repeat_byte(7) };
+    let mut seen = ChainView::default();
+    seen.extend(&[at], 10);
+    let (view, _seen) = watch::channel(seen);
+    chain.fail(Query::Blocks, true);
+    for (seconds, alerts) in [(55, 0), (40, 1), (300, 1), (300, 2)] {
+        let worker_asks = async {
+            loop {
+                older.check(of, (3, B256::repeat_byte(3)), || view.get());
+                tokio::time::sleep(Duration::from_secs(5)).await;
+            }
+        };
+        let run = async { tokio::join!(older.run(&view), worker_asks) };
+        tokio::time::timeout(Duration::from_secs(seconds), run).await.unwrap_err();
+        assert_eq!(raised.0.load(Ordering::Relaxed), alerts);
+    }
 }

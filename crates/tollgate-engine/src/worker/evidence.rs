@@ -178,7 +178,7 @@ async fn record_at(
 /// before the view began.
 pub(super) fn check_older(session: &Session, number: u64, hash: B256) {
     let newest = || session.context.view.get();
-    session.context.reader.check_older(session.submitter, (number, hash), newest);
+    session.context.older_blocks.check(session.submitter, (number, hash), newest);
 }
 
 /// The blocks on top of a receipt, as far down as the view holds them.
