@@ -133,6 +133,7 @@ impl EvmChain {
         for member in &router.members {
             watchers.spawn(head_watcher::follow(router.clone(), member.clone(), identity));
         }
+        watchers.spawn(receipt_support::learn(router.clone()));
         Ok(Self {
             identity,
             router,

@@ -169,7 +169,7 @@ impl Endpoint {
         let (sent, answer) = self.timed(load, deadline, self.exchange(method, &params)).await?;
         let answer = answer.and_then(|raw| read_as(&raw));
         let answer = answer.map_err(|error| self.redacted(error));
-        self.note(method, sent, answer.as_ref().err());
+        self.note(method, sent, answer.as_ref().err(), 1);
         answer
     }
 
@@ -195,11 +195,15 @@ impl Endpoint {
             }
             _ => None,
         };
-        let error = match &answers {
-            Ok(answers) => answers.iter().find_map(said),
-            Err(error) => Some(error.clone()),
+        let (error, times) = match &answers {
+            Ok(answers) => {
+                let mut said = answers.iter().filter_map(said);
+                let first = said.next();
+                (first, u32::try_from(said.count() + 1).unwrap_or(u32::MAX))
+            }
+            Err(error) => (Some(error.clone()), 1),
         };
-        self.note(method, sent, error.as_ref());
+        self.note(method, sent, error.as_ref(), times);
         let is_refused =
             |error: &RpcError| matches!(error.kind, RpcErrorKind::Node | RpcErrorKind::NotRpc);
         if answers.as_ref().is_err_and(is_refused) {
@@ -323,8 +327,8 @@ impl Endpoint {
         Ok(answers)
     }
 
-    /// Updates the endpoint's health after a call.
-    fn note(&self, method: &'static str, begun: Instant, error: Option<&RpcError>) {
+    /// Updates the endpoint's health after a call or a batch in which so many calls had the error.
+    fn note(&self, method: &'static str, begun: Instant, error: Option<&RpcError>, times: u32) {
         let now = Instant::now();
         let took = now - begun;
         let (outcome, sign) = match error {
@@ -340,8 +344,9 @@ impl Endpoint {
             match sign {
                 HealthSign::Well => health.answered(now, took),
                 HealthSign::Limited(retry_after) => {
-                    health.limited(now, retry_after);
-                    lock(&self.budget).note_limit(now);
+                    if health.refused(now, retry_after, times) {
+                        lock(&self.budget).note_limit(now);
+                    }
                 }
                 HealthSign::Ill => health.failed(now, took),
                 HealthSign::None => {}

@@ -286,7 +286,7 @@ impl fmt::Display for UnprovenCount {
 
 /// Decides whether counts may move a pipelined submitter's cursor. What one endpoint alone counts above
 /// the cursor and the confirmed count must be shown in a block (I16): a count that is too high leaves a
-/// hole. For an account without slots nothing but the endpoints tells where its nonces begin: there a
+/// hole, and slots that it counts rightly are used. For an account without slots nothing but the endpoints tells where its nonces begin: there a
 /// count that is too low gives intents to slots that are used (NONCE_TAKEN).
 ///
 /// The wait is bounded (I15): the chain calls the support of a claim overdue once its search has brought
@@ -302,8 +302,9 @@ pub fn accept_counts(cursor: Nonce, counts: AccountCounts, window: u32) -> Count
             CountDecision::Prove(UnprovenCount { known: mined.min(sure), claimed: highest })
         }
         CountSupport::Open if is_first => CountDecision::AskAgain,
-        CountSupport::Open if mined > known => {
-            CountDecision::Prove(UnprovenCount { known, claimed: mined })
+        // The slots above the cursor may be used: one endpoint counts them, and the other may count too little.
+        CountSupport::Open if highest > known => {
+            CountDecision::Prove(UnprovenCount { known, claimed: highest })
         }
         CountSupport::Open if pending > known => CountDecision::AskAgain,
         // The cursor is a second source: counts up to it move nothing.

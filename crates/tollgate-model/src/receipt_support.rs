@@ -50,12 +50,14 @@ pub enum BlockFinding {
     Proven(Box<TxReceipt>),
     /// The block does not hold the transaction.
     Absent,
-    /// The block holds the transaction, and no endpoint shows receipts that can be checked.
+    /// The block holds the transaction, and no endpoint shows all its receipts in a form that can be checked.
     Held,
     /// The contents that an endpoint shows do not match the block's hash.
     Contradictory,
-    /// No endpoint shows a block that can be checked.
-    Unproven,
+    /// No endpoint shows the block in a form that can be checked.
+    Unprovable,
+    /// No endpoint has answered.
+    Unread,
 }
 
 /// The support that these answers give to a receipt. A dispute may still be decided by [`with_block`].
@@ -97,7 +99,8 @@ pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) 
 
 /// The support of a receipt with the evidence of its block. A lone receipt that its block proves stays lone,
 /// because the block itself rests on one endpoint. It is disputed if the block could prove it and does not:
-/// `blocks_prove` says that blocks of this chain can be checked.
+/// `blocks_prove` says that blocks of this chain have been proven before. A block that could not be read
+/// says nothing.
 pub fn with_block(
     support: ReceiptSupport,
     receipt: &TxReceipt,
@@ -117,13 +120,15 @@ pub fn with_block(
         }
         BlockFinding::Proven(_) if !is_lone => ReceiptSupport::Confirmed,
         BlockFinding::Contradictory if is_lone => ReceiptSupport::Disputed(unproven.to_owned()),
-        BlockFinding::Unproven if is_lone && blocks_prove => {
+        BlockFinding::Held | BlockFinding::Unprovable if is_lone && blocks_prove => {
             ReceiptSupport::Disputed(unproven.to_owned())
         }
+        BlockFinding::Unread if is_lone => ReceiptSupport::Unanswered,
         BlockFinding::Proven(_)
         | BlockFinding::Held
         | BlockFinding::Contradictory
-        | BlockFinding::Unproven => support,
+        | BlockFinding::Unprovable
+        | BlockFinding::Unread => support,
     }
 }
 
@@ -217,7 +222,8 @@ mod tests {
             (BlockFinding::Absent, ReceiptSupport::Refuted),
             (BlockFinding::Held, disputed()),
             (BlockFinding::Contradictory, disputed()),
-            (BlockFinding::Unproven, disputed()),
+            (BlockFinding::Unprovable, disputed()),
+            (BlockFinding::Unread, disputed()),
         ] {
             assert_eq!(with_block(disputed(), &receipt(true), finding, true), wanted);
         }
@@ -235,13 +241,12 @@ mod tests {
         assert_eq!(lone(proven(true), true), ReceiptSupport::Lone, "the block is alone as well");
         assert!(matches!(lone(proven(false), true), ReceiptSupport::Corrected(_)));
         assert_eq!(lone(BlockFinding::Absent, true), ReceiptSupport::Refuted);
-        assert_eq!(lone(BlockFinding::Held, true), ReceiptSupport::Lone, "receipts are pruned");
         assert!(matches!(lone(BlockFinding::Contradictory, false), ReceiptSupport::Disputed(_)));
-        assert!(matches!(lone(BlockFinding::Unproven, true), ReceiptSupport::Disputed(_)));
-        assert_eq!(
-            lone(BlockFinding::Unproven, false),
-            ReceiptSupport::Lone,
-            "no chain of Ethereum's form"
-        );
+        for unproven in [BlockFinding::Held, BlockFinding::Unprovable] {
+            assert!(matches!(lone(unproven.clone(), true), ReceiptSupport::Disputed(_)));
+            let found = lone(unproven, false);
+            assert_eq!(found, ReceiptSupport::Lone, "blocks of this chain prove nothing");
+        }
+        assert_eq!(lone(BlockFinding::Unread, true), ReceiptSupport::Unanswered);
     }
 }

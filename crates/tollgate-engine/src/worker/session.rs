@@ -8,7 +8,7 @@ use tollgate_model::fees::FeeCaps;
 use tollgate_model::nonce::{
     CountDecision, Mode, NonceRules, SubmitterStatus, accept_counts, doubts, without_lag,
 };
-use tollgate_model::port::chain::AccountCounts;
+use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::port::{
     AlertKind, Checkpoint, Lease, Page, Section, StatusChange, StoreError, SubmitterRecord,
     TxUpdate,
@@ -228,9 +228,14 @@ impl Session {
         let counts = counts.with_final_slots(self.state.final_end());
         let (cursor, window) = (self.state.cursor(), self.nonce_rules().window);
         let (why, patience) = match accept_counts(cursor, counts, window) {
-            CountDecision::Use(counts) => {
-                self.count_trouble.unproven = None;
-                return Ok(counts);
+            CountDecision::Use(used) => {
+                if self.count_trouble.unproven.take().is_some()
+                    && counts.support == CountSupport::Overdue
+                {
+                    let (submitter, mined) = (self.submitter, used.mined);
+                    warn!(%submitter, %mined, highest = %counts.highest, "count used without a proof");
+                }
+                return Ok(used);
             }
             CountDecision::AskAgain => {
                 let why = "one endpoint alone has counted the account's transactions; a second is awaited";

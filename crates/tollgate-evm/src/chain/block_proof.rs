@@ -1,15 +1,17 @@
 //! Checks what a block holds against its hash.
 //!
-//! Pure but for the two reads. The hash of a block covers its header, and the header covers the
+//! Pure but for the reads. The hash of a block covers its header, and the header covers the
 //! transactions and receipts by the roots of their tries. So an endpoint can't invent, leave out or
 //! change any of them in a block whose hash is known. Chains whose headers, transactions or receipts
 //! have other forms than Ethereum's prove nothing here.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use alloy_consensus::proofs::{calculate_receipt_root, ordered_trie_root_encoded};
 use alloy_consensus::{EthereumTxEnvelope, Header, ReceiptEnvelope, TxEip4844};
 use alloy_eips::eip2718::Encodable2718 as _;
+use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -21,62 +23,168 @@ use super::pool_member::PoolMember;
 use super::receipts::mined_in;
 use crate::endpoint::json::{ReceiptJson, quantity};
 
-/// The contents of a block that its hash proves.
-pub(super) struct ProvenBlock {
-    /// The transactions, with the receipt of each if the receipts could be proven.
-    transactions: HashMap<TxHash, Option<TxReceipt>>,
-    /// The endpoint's receipts are readable and do not match the header.
-    has_false_receipts: bool,
-}
+/// Receipts of a block that are read one by one where an endpoint has no call for all of them.
+const SINGLE_RECEIPTS_MAX: usize = 500;
+/// Of these, reads at once.
+const SINGLE_RECEIPTS_AT_ONCE: usize = 8;
 
-/// The evidence that an endpoint's block gives.
+/// The evidence that endpoints give about a block with a known hash.
+#[derive(Debug)]
 pub(super) enum BlockEvidence {
+    /// The header and the transactions match the hash.
     Proven(ProvenBlock),
     /// The block is readable, and its transactions do not match its header.
     Contradictory,
-    /// The endpoint did not deliver the block, or the block has another form than Ethereum's.
-    None,
+    /// The block has another form than Ethereum's, or another hash.
+    Unprovable,
+    /// No endpoint delivered the block.
+    Unread,
 }
 
-impl ProvenBlock {
-    pub(super) fn has_receipts(&self) -> bool {
-        self.transactions.values().all(Option::is_some)
-    }
+/// A block whose header and transactions are proven.
+#[derive(Debug)]
+pub(super) struct ProvenBlock {
+    header: Header,
+    /// In the order of the block.
+    hashes: Vec<TxHash>,
+    receipts: ReceiptEvidence,
+}
+
+/// The evidence about the receipts of a proven block.
+#[derive(Debug)]
+enum ReceiptEvidence {
+    /// They match the header.
+    Proven(HashMap<TxHash, TxReceipt>),
+    /// Those of an endpoint do not match the header.
+    False,
+    /// No endpoint shows all of them in Ethereum's form.
+    Unprovable,
+    /// No endpoint has answered.
+    Unread,
 }
 
 impl BlockEvidence {
+    /// Reads a block from endpoints: its contents from the first that delivers them whole, its receipts from the
+    /// first whose receipts match them, whichever endpoint that is.
+    pub(super) async fn read(
+        members: &[Arc<PoolMember>],
+        (number, hash): (u64, B256),
+        deadline: Instant,
+    ) -> Self {
+        let mut evidence = Self::Unread;
+        for member in members {
+            let params = json!([hash.to_string(), true]);
+            let call = member.endpoint.call_until("eth_getBlockByHash", params, deadline);
+            let Ok(Some(block)) = call.await else { continue };
+            match (prove(hash, block), &evidence) {
+                (proven @ Self::Proven(_), _) => {
+                    evidence = proven;
+                    break;
+                }
+                (found, Self::Unread) | (found @ Self::Contradictory, _) => evidence = found,
+                _ => {}
+            }
+        }
+        if let Self::Proven(block) = &mut evidence {
+            for member in members {
+                let list = read_receipts(member, number, &block.hashes, deadline).await;
+                block.note_receipts(list);
+                if matches!(block.receipts, ReceiptEvidence::Proven(_)) {
+                    break;
+                }
+            }
+        }
+        evidence
+    }
+
+    /// Returns whether it shows that blocks of this chain prove their receipts.
+    pub(super) fn shows_that_blocks_prove(&self) -> bool {
+        matches!(self, Self::Proven(block)
+            if !block.hashes.is_empty() && matches!(block.receipts, ReceiptEvidence::Proven(_)))
+    }
+
     pub(super) fn finding(&self, receipt: &TxReceipt) -> BlockFinding {
         let block = match self {
             Self::Proven(block) => block,
             Self::Contradictory => return BlockFinding::Contradictory,
-            Self::None => return BlockFinding::Unproven,
+            Self::Unprovable => return BlockFinding::Unprovable,
+            Self::Unread => return BlockFinding::Unread,
         };
-        match block.transactions.get(&receipt.tx_hash) {
-            None => BlockFinding::Absent,
-            Some(Some(proven)) => BlockFinding::Proven(Box::new(proven.clone())),
-            Some(None) if block.has_false_receipts => BlockFinding::Contradictory,
-            Some(None) => BlockFinding::Held,
+        if !block.hashes.contains(&receipt.tx_hash) {
+            return BlockFinding::Absent;
+        }
+        match &block.receipts {
+            ReceiptEvidence::Proven(receipts) => match receipts.get(&receipt.tx_hash) {
+                Some(proven) => BlockFinding::Proven(Box::new(proven.clone())),
+                None => BlockFinding::Held,
+            },
+            ReceiptEvidence::False => BlockFinding::Contradictory,
+            ReceiptEvidence::Unprovable => BlockFinding::Held,
+            ReceiptEvidence::Unread => BlockFinding::Unread,
         }
     }
 }
 
-/// Reads a block from an endpoint.
-pub(super) async fn read(
-    member: &PoolMember,
-    (number, hash): (u64, B256),
-    deadline: Instant,
-) -> BlockEvidence {
-    let call =
-        |method, params| member.endpoint.call_until::<Option<Value>>(method, params, deadline);
-    let by_hash = json!([hash.to_string(), true]);
-    let (block, receipts) = tokio::join!(
-        call("eth_getBlockByHash", by_hash),
-        call("eth_getBlockReceipts", json!([quantity(number)])),
-    );
-    match block {
-        Ok(Some(block)) => prove(hash, block, receipts.ok().flatten()),
-        _ => BlockEvidence::None,
+impl ProvenBlock {
+    /// Notes the receipts that one endpoint shows; `None` if it did not answer.
+    fn note_receipts(&mut self, list: Option<Value>) {
+        let Some(list) = list else { return };
+        // A list that lacks some proves nothing, and is no lie.
+        let is_whole = list.as_array().is_some_and(|list| list.len() == self.hashes.len());
+        let found = match is_whole.then(|| proven_receipts(&self.header, list)) {
+            Some(Err(FalseReceipts)) => ReceiptEvidence::False,
+            Some(Ok(Some(receipts))) => {
+                let placed = self.hashes.iter().zip(receipts);
+                let placed = placed.map(|(hash, it)| (*hash, TxReceipt { tx_hash: *hash, ..it }));
+                ReceiptEvidence::Proven(placed.collect())
+            }
+            Some(Ok(None)) | None => ReceiptEvidence::Unprovable,
+        };
+        let is_better = match (&self.receipts, &found) {
+            (_, ReceiptEvidence::Proven(_)) | (ReceiptEvidence::Unread, _) => true,
+            (ReceiptEvidence::Unprovable, ReceiptEvidence::False) => true,
+            _ => false,
+        };
+        if is_better {
+            self.receipts = found;
+        }
     }
+}
+
+/// All receipts of a block from one endpoint: at once, or one by one where it has no call for that. `None` if it
+/// did not answer.
+async fn read_receipts(
+    member: &PoolMember,
+    number: u64,
+    hashes: &[TxHash],
+    deadline: Instant,
+) -> Option<Value> {
+    let params = json!([quantity(number)]);
+    let call = member.endpoint.call_until("eth_getBlockReceipts", params, deadline);
+    match call.await {
+        Ok(Some(list)) => return Some(list),
+        // It may have each of them all the same.
+        Ok(None) => {}
+        Err(error) if error.is_method_missing() => {}
+        Err(_) => return None,
+    }
+    if hashes.len() > SINGLE_RECEIPTS_MAX {
+        return Some(Value::Null);
+    }
+    let read = |hash: &TxHash| {
+        let params = json!([hash.to_string()]);
+        member.endpoint.call_until::<Option<Value>>("eth_getTransactionReceipt", params, deadline)
+    };
+    let mut reads = stream::iter(hashes.iter().map(read)).buffered(SINGLE_RECEIPTS_AT_ONCE);
+    let mut list = Vec::new();
+    while let Some(receipt) = reads.next().await {
+        match receipt {
+            Ok(Some(receipt)) => list.push(receipt),
+            Ok(None) => return Some(Value::Null),
+            Err(_) => return None,
+        }
+    }
+    Some(Value::Array(list))
 }
 
 #[derive(Deserialize)]
@@ -86,32 +194,27 @@ struct Contents {
     transactions: Vec<EthereumTxEnvelope<TxEip4844>>,
 }
 
-fn prove(hash: B256, block: Value, receipts: Option<Value>) -> BlockEvidence {
+fn prove(hash: B256, block: Value) -> BlockEvidence {
     let Ok(Contents { header, transactions }) = serde_json::from_value(block) else {
-        return BlockEvidence::None;
+        return BlockEvidence::Unprovable;
     };
     if header.hash_slow() != hash {
-        return BlockEvidence::None;
+        return BlockEvidence::Unprovable;
     }
     let encoded: Vec<Vec<u8>> = transactions.iter().map(|tx| tx.encoded_2718()).collect();
     if header.transactions_root != ordered_trie_root_encoded(&encoded) {
         return BlockEvidence::Contradictory;
     }
     // The hashes are calculated, because those of the answer are only claimed.
-    let hashes = encoded.iter().map(keccak256);
-    // A list that lacks some proves nothing, and is no lie.
-    let is_whole = |list: &Value| list.as_array().is_some_and(|list| list.len() == encoded.len());
-    let receipts = receipts.filter(is_whole);
-    let receipts = receipts.map(|receipts| proven_receipts(hash, &header, receipts));
-    let has_false_receipts = matches!(receipts, Some(Err(FalseReceipts)));
-    let transactions = match receipts.and_then(|receipts| receipts.ok().flatten()) {
-        Some(receipts) => {
-            let placed = hashes.zip(receipts);
-            placed.map(|(tx_hash, it)| (tx_hash, Some(TxReceipt { tx_hash, ..it }))).collect()
-        }
-        None => hashes.map(|tx_hash| (tx_hash, None)).collect(),
-    };
-    BlockEvidence::Proven(ProvenBlock { transactions, has_false_receipts })
+    let hashes = encoded.iter().map(keccak256).collect();
+    BlockEvidence::Proven(ProvenBlock { header, hashes, receipts: ReceiptEvidence::Unread })
+}
+
+/// The base fee of a block that an endpoint shows, if the block's own hash covers it.
+pub(super) fn proven_base_fee(block: &Value, hash: B256) -> Option<u128> {
+    let header = Header::deserialize(block).ok()?;
+    let base_fee = header.base_fee_per_gas?;
+    (header.hash_slow() == hash).then_some(base_fee.into())
 }
 
 /// The receipts do not match the header.
@@ -120,7 +223,6 @@ struct FalseReceipts;
 /// The receipts of the block in its order, if they match the header; `None` if they have another form. Their
 /// prices and addresses are those of the answer: the header does not cover them.
 fn proven_receipts(
-    hash: B256,
     header: &Header,
     receipts: Value,
 ) -> Result<Option<Vec<TxReceipt>>, FalseReceipts> {
@@ -141,7 +243,7 @@ fn proven_receipts(
             used_before = used;
             Some(TxReceipt {
                 block_number: header.number,
-                block_hash: hash,
+                block_hash: header.hash_slow(),
                 gas_used,
                 succeeded: proven.status(),
                 ..mined_in(shown)?
@@ -162,6 +264,14 @@ mod tests {
         (hash, recorded["block"].take(), recorded["receipts"].take())
     }
 
+    fn evidence(hash: B256, block: Value, receipts: &Value) -> BlockEvidence {
+        let mut evidence = prove(hash, block);
+        if let BlockEvidence::Proven(block) = &mut evidence {
+            block.note_receipts(Some(receipts.clone()));
+        }
+        evidence
+    }
+
     fn shown(receipts: &Value, at: usize) -> TxReceipt {
         mined_in(&serde_json::from_value(receipts[at].clone()).unwrap()).unwrap()
     }
@@ -169,7 +279,7 @@ mod tests {
     #[test]
     fn block_of_anvil_proves_its_receipts_and_the_absence_of_others() {
         let (hash, block, receipts) = recorded();
-        let evidence = prove(hash, block, Some(receipts.clone()));
+        let evidence = evidence(hash, block, &receipts);
         for at in 0..4 {
             let receipt = shown(&receipts, at);
             let proven = BlockFinding::Proven(Box::new(receipt.clone()));
@@ -193,12 +303,17 @@ mod tests {
             let mut receipts = honest.clone();
             change(&mut receipts);
             let is_short = receipts.as_array().unwrap().len() < 4;
-            let evidence = prove(hash, block, Some(receipts));
+            let mut evidence = evidence(hash, block, &receipts);
             // A short list is no lie.
             let wanted = if is_short { BlockFinding::Held } else { BlockFinding::Contradictory };
             assert_eq!(evidence.finding(&shown(&honest, 0)), wanted);
             let invented = TxReceipt { tx_hash: B256::ZERO, ..shown(&honest, 0) };
             assert_eq!(evidence.finding(&invented), BlockFinding::Absent);
+            let BlockEvidence::Proven(block) = &mut evidence else { panic!("not proven") };
+            block.note_receipts(None);
+            block.note_receipts(Some(honest.clone()));
+            let proven = BlockFinding::Proven(Box::new(shown(&honest, 0)));
+            assert_eq!(evidence.finding(&shown(&honest, 0)), proven, "another endpoint's");
         }
     }
 
@@ -213,14 +328,23 @@ mod tests {
         for change in changes {
             let (hash, mut block, receipts) = recorded();
             change(&mut block);
-            let evidence = prove(hash, block, Some(receipts));
+            let evidence = evidence(hash, block, &receipts);
             assert!(!matches!(evidence, BlockEvidence::Proven(_)));
         }
         let (hash, mut block, receipts) = recorded();
         // The hashes that the answer claims are not used.
         block["transactions"][0]["hash"] = json!(B256::ZERO.to_string());
-        let evidence = prove(hash, block, Some(receipts.clone()));
+        let evidence = evidence(hash, block, &receipts);
         let receipt = shown(&receipts, 0);
         assert_eq!(evidence.finding(&receipt), BlockFinding::Proven(Box::new(receipt.clone())));
+    }
+
+    #[test]
+    fn base_fee_is_proven_by_the_hash_of_its_block() {
+        let (hash, mut block, _) = recorded();
+        let fee = u128::from_str_radix(&block["baseFeePerGas"].as_str().unwrap()[2..], 16).unwrap();
+        assert_eq!(proven_base_fee(&block, hash), Some(fee));
+        block["baseFeePerGas"] = json!("0x1");
+        assert_eq!(proven_base_fee(&block, hash), None);
     }
 }

@@ -12,14 +12,14 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
-use tollgate_model::GasPrice;
 use tollgate_model::fee_agreement::{Agreement, RecentPrice, SECOND_PRICE_PATIENCE, agree};
 use tollgate_model::port::chain::{ChainUnavailable, FeeQuote, Speed};
+use tollgate_model::{B256, GasPrice};
 
 use self::endpoint_quotes::{price, quotes_of};
 use super::corroboration::SingleSource;
 use super::disagreements::{Basis, Claim, Subject};
-use super::pool_member::PoolMember;
+use super::pool_member::{PoolMember, RecentHead};
 use super::router::{Needs, Router, unavailable};
 
 /// Endpoints that are asked for one quote: with three, a wrong one decides nothing (I16).
@@ -182,16 +182,35 @@ async fn fetch(router: &Router, recent: RecentPrices) -> Result<Settled, ChainUn
     settle(router, &quotes, recent).ok_or_else(|| unavailable("fee quote", &refusals))
 }
 
-/// A base fee that the heads of two endpoints reach. No price below it is mined. The heads need not be the
-/// same block: from one block to the next the base fee changes by an eighth at most, and twice the base
-/// fee is offered.
+/// A base fee that the heads of two endpoints reach, or that a block has which two endpoints reported: its hash
+/// covers the base fee, so that an endpoint that names another one can't hide it. No price below it is mined.
+/// The heads need not be the same block: from one block to the next the base fee changes by an eighth at
+/// most, and twice the base fee is offered.
 fn agreed_base_fee(router: &Router) -> Option<u128> {
     let readers = router.members.iter().filter(|member| member.reads() && member.is_on_chain());
-    let heads = readers.filter(|member| !member.is_doubted()).filter_map(|member| member.head());
-    let new = heads.filter(|head| head.when.elapsed() < STALE_MAX);
-    let mut fees: Vec<_> = new.filter_map(|head| head.base_fee).collect();
+    let is_new = |member: &&Arc<PoolMember>| {
+        let head = member.head().filter(|head| head.when.elapsed() < STALE_MAX);
+        head.is_some() && !member.is_doubted()
+    };
+    let members: Vec<_> = readers.filter(is_new).collect();
+    let heads = members.iter().filter_map(|member| member.head());
+    let mut fees: Vec<_> = heads.filter_map(|head| head.base_fee).collect();
     fees.sort_unstable_by_key(|fee| std::cmp::Reverse(*fee));
-    fees.get(1).copied()
+    let recent: Vec<_> = members.iter().map(|member| member.recent_heads()).collect();
+    fees.get(1).copied().max(proven_base_fee(&recent))
+}
+
+/// The base fee of the newest block that two endpoints reported and one of them has proven.
+fn proven_base_fee(recent: &[Vec<RecentHead>]) -> Option<u128> {
+    let is_shared = |place: usize, hash: B256| {
+        let others = recent.iter().enumerate().filter(|(other, _)| *other != place);
+        others.flat_map(|(_, heads)| heads).any(|head| head.hash == hash)
+    };
+    let newest = recent.iter().enumerate().filter_map(|(place, heads)| {
+        let mut shared = heads.iter().rev().filter(|head| is_shared(place, head.hash));
+        shared.find_map(|head| head.proven_base_fee)
+    });
+    newest.max()
 }
 
 /// One endpoint's name and its quotes.
@@ -270,4 +289,20 @@ fn settle_one(
         router.disagreements.note(subject, bounded.max_fee, &claims, (basis, Duration::ZERO));
     }
     Some((bounded, agreement))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base_fee_of_a_block_that_two_endpoints_reported_counts_if_one_has_proven_it() {
+        let head =
+            |n: u8, proven_base_fee| RecentHead { hash: B256::repeat_byte(n), proven_base_fee };
+        let honest = vec![head(1, Some(100)), head(2, Some(110)), head(3, Some(120))];
+        let lies = vec![head(1, None), head(2, None)];
+        assert_eq!(proven_base_fee(&[honest.clone(), lies]), Some(110), "of the newest shared");
+        let elsewhere = vec![head(9, Some(1_000_000))];
+        assert_eq!(proven_base_fee(&[honest, elsewhere]), None, "I16: one endpoint's own blocks");
+    }
 }

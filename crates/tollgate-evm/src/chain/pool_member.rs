@@ -1,13 +1,16 @@
 //! One endpoint of a chain: whether it is on this chain, and its head.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::B256;
 use tollgate_model::port::chain::BlockRef;
 
+use super::block_proof::proven_base_fee;
 use super::config::ConnectError;
 use super::identity::Identity;
 use super::lead::{Lead, LeadState};
@@ -16,6 +19,9 @@ use crate::endpoint::{Endpoint, Role, RpcError, RpcErrorKind};
 
 /// Tries of a call that is one of many for the same question.
 const TRIES_MAX: u32 = 3;
+
+/// Heads of an endpoint that are remembered (I13).
+const RECENT_HEADS_MAX: usize = 8;
 
 /// Whether an endpoint has been found to be on the chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -44,6 +50,14 @@ pub(super) struct ReportedHead {
     pub(super) when: Instant,
 }
 
+/// A head that an endpoint reported some time ago.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct RecentHead {
+    pub(super) hash: B256,
+    /// Its base fee, if the hash proves it.
+    pub(super) proven_base_fee: Option<u128>,
+}
+
 #[derive(Debug)]
 pub(super) struct PoolMember {
     pub(super) endpoint: Endpoint,
@@ -56,13 +70,19 @@ pub(super) struct PoolMember {
 struct State {
     chain_check: ChainCheck,
     head: Option<ReportedHead>,
+    /// The newest heads, the last one at the end.
+    recent: VecDeque<RecentHead>,
     lead: LeadState,
 }
 
 impl PoolMember {
     pub(super) fn new(endpoint: Endpoint, place: usize) -> Arc<Self> {
-        let state =
-            State { chain_check: ChainCheck::Pending, head: None, lead: LeadState::default() };
+        let state = State {
+            chain_check: ChainCheck::Pending,
+            head: None,
+            recent: VecDeque::new(),
+            lead: LeadState::default(),
+        };
         Arc::new(Self { endpoint, place, state: Mutex::new(state) })
     }
 
@@ -90,9 +110,20 @@ impl PoolMember {
         self.with(|state| state.head)
     }
 
+    /// The newest heads that it reported, the last one at the end.
+    pub(super) fn recent_heads(&self) -> Vec<RecentHead> {
+        self.with(|state| state.recent.iter().copied().collect())
+    }
+
     /// Notes a head that it reported.
     pub(super) fn note_head(&self, at: BlockRef, base_fee: Option<Option<u128>>, when: Instant) {
         self.with(|state| {
+            if state.recent.back().is_none_or(|last| last.hash != at.hash) {
+                state.recent.push_back(RecentHead { hash: at.hash, proven_base_fee: None });
+                while state.recent.len() > RECENT_HEADS_MAX {
+                    state.recent.pop_front();
+                }
+            }
             let before = state.head;
             state.head = Some(ReportedHead {
                 at,
@@ -162,9 +193,12 @@ impl PoolMember {
         Ok(block.and_then(|block| block.at()).filter(|at| at.number == number))
     }
 
-    /// Notes the limits of blocks that its head shows.
-    fn note_block_rules(&self, block: &BlockJson) {
+    /// Notes the limits of blocks that its head shows, and a base fee that the head's hash proves.
+    fn note_block_rules(&self, block: &BlockJson, proven_base_fee: Option<u128>) {
         self.with(|state| {
+            if let Some(newest) = state.recent.back_mut() {
+                newest.proven_base_fee = proven_base_fee.or(newest.proven_base_fee);
+            }
             if let Some(head) = &mut state.head {
                 head.gas_limit = block.gas_limit().or(head.gas_limit);
                 head.has_requests = block.has_requests();
@@ -174,11 +208,14 @@ impl PoolMember {
 
     /// Reads its head.
     pub(super) async fn refresh_head(&self) -> Result<(), RpcError> {
-        let block: Option<BlockJson> =
-            self.endpoint.call("eth_getBlockByNumber", json!(["latest", false])).await?;
-        if let Some((at, block)) = block.and_then(|block| Some((block.at()?, block))) {
+        let params = json!(["latest", false]);
+        let answer: Option<Value> = self.endpoint.call("eth_getBlockByNumber", params).await?;
+        let Some(answer) = answer else { return Ok(()) };
+        let block = BlockJson::deserialize(&answer)
+            .map_err(|error| RpcError::new(RpcErrorKind::Unreadable, error.to_string()))?;
+        if let Some(at) = block.at() {
             self.note_head(at, Some(block.base_fee()), Instant::now());
-            self.note_block_rules(&block);
+            self.note_block_rules(&block, proven_base_fee(&answer, at.hash));
         }
         Ok(())
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tollgate_model::port::TxReceipt;
 use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of, with_block};
 use tollgate_model::{B256, TxHash};
 
-use super::block_proof::{self, BlockEvidence};
+use super::block_proof::BlockEvidence;
 use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::PoolMember;
 use super::receipts::ReceiptQuery;
@@ -21,6 +21,12 @@ use super::router::{Needs, Router};
 
 /// Endpoints that are asked at first. The others are asked if these don't agree.
 const ASKED_FIRST: usize = 2;
+
+/// The pause before the first try to learn whether blocks prove their receipts; it doubles.
+const LEARN_PAUSE: Duration = Duration::from_secs(5);
+const LEARN_TRIES: u32 = 8;
+/// Blocks below the head in which a transaction is looked for.
+const LEARN_BLOCKS: u64 = 8;
 
 /// The support of each receipt; all are of one block, which holds `size` transactions.
 pub(super) async fn receipt_support(
@@ -50,8 +56,9 @@ pub(super) async fn receipt_support(
         }
     }
     let mut support = ballot.support();
-    if ballot.is_disputed() || support.contains(&ReceiptSupport::Lone) {
-        let evidence = proof(router, &readers, at).await;
+    let needs_proof = ballot.is_disputed() || support.contains(&ReceiptSupport::Lone);
+    if needs_proof || (ballot.is_decided() && router.is_proof_worth_trying(now)) {
+        let evidence = evidence(router, &readers, at).await;
         for (support, receipt) in support.iter_mut().zip(receipts) {
             let finding = evidence.finding(receipt);
             *support = with_block(support.clone(), receipt, finding, router.blocks_prove());
@@ -165,25 +172,34 @@ fn told(receipt: &TxReceipt) -> String {
     format!("{status}, gas {}", receipt.gas_used)
 }
 
-/// The block with its contents, as the first endpoint delivers it whose answer matches the hash.
-async fn proof(
-    router: &Router,
-    readers: &[Arc<PoolMember>],
-    (number, hash): (u64, B256),
-) -> BlockEvidence {
-    let mut best = BlockEvidence::None;
-    for member in readers {
-        match block_proof::read(member, (number, hash), router.deadline()).await {
-            BlockEvidence::Proven(proven) if proven.has_receipts() => {
-                router.note_proven_block();
-                return BlockEvidence::Proven(proven);
+/// The endpoints' evidence about a block. Notes whether blocks of this chain prove their receipts.
+async fn evidence(router: &Router, readers: &[Arc<PoolMember>], at: (u64, B256)) -> BlockEvidence {
+    let evidence = BlockEvidence::read(readers, at, router.deadline()).await;
+    if evidence.shows_that_blocks_prove() {
+        router.note_proven_block();
+    }
+    evidence
+}
+
+/// Finds out from recent blocks whether blocks of this chain prove their receipts. An endpoint that is alone later
+/// can't hide it then. Ends once a block has proven its receipts, or after some tries.
+pub(super) async fn learn(router: Arc<Router>) {
+    for tried in 0..LEARN_TRIES {
+        sleep(LEARN_PAUSE * 2_u32.pow(tried)).await;
+        if router.readers_configured() < 2 {
+            continue;
+        }
+        let Some(head) = router.head() else { continue };
+        let readers = router.readers(Needs::Head, Instant::now());
+        for number in (head.number.saturating_sub(LEARN_BLOCKS)..=head.number).rev() {
+            let Ok(Some(block)) = super::blocks::by_number(&router, number).await else { break };
+            if router.blocks_prove() {
+                return;
             }
-            BlockEvidence::Proven(proven) => best = BlockEvidence::Proven(proven),
-            BlockEvidence::Contradictory if matches!(best, BlockEvidence::None) => {
-                best = BlockEvidence::Contradictory;
+            if !block.transactions.is_empty() {
+                evidence(&router, &readers, (number, block.at.hash)).await;
+                break;
             }
-            BlockEvidence::Contradictory | BlockEvidence::None => {}
         }
     }
-    best
 }

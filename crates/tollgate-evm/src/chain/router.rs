@@ -28,6 +28,9 @@ const RESTING_SHARE: u32 = 4;
 /// The time of a read while all endpoints rest: enough for one that has recovered.
 const ALL_RESTING_PATIENCE: Duration = Duration::from_millis(500);
 
+/// The pause between tries to learn whether blocks prove their receipts.
+const PROOF_TRIED_EVERY: Duration = Duration::from_secs(60);
+
 pub(super) struct Router {
     pub(super) members: Vec<Arc<PoolMember>>,
     pub(super) config: ChainConfig,
@@ -36,6 +39,8 @@ pub(super) struct Router {
     send_history: Mutex<SendHistory>,
     /// A block of the chain has proven its receipts.
     blocks_prove: AtomicBool,
+    /// When a proof was last tried only to learn that.
+    proof_tried: Mutex<Option<Instant>>,
     head: watch::Sender<Option<BlockRef>>,
 }
 
@@ -62,6 +67,7 @@ impl Router {
             selection: Mutex::default(),
             send_history: Mutex::default(),
             blocks_prove: AtomicBool::new(false),
+            proof_tried: Mutex::default(),
             head,
         }
     }
@@ -69,6 +75,20 @@ impl Router {
     /// Returns whether blocks of this chain prove their receipts, as far as it was tried.
     pub(super) fn blocks_prove(&self) -> bool {
         self.blocks_prove.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether a block is to be proven although nothing is disputed, to learn whether blocks of this
+    /// chain prove their receipts: now and then while that is not known.
+    pub(super) fn is_proof_worth_trying(&self, now: Instant) -> bool {
+        if self.blocks_prove() || self.readers_configured() < 2 {
+            return false;
+        }
+        let mut tried = self.proof_tried.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_due = tried.is_none_or(|at| now.saturating_duration_since(at) >= PROOF_TRIED_EVERY);
+        if is_due {
+            *tried = Some(now);
+        }
+        is_due
     }
 
     pub(super) fn note_proven_block(&self) {

@@ -64,7 +64,7 @@ impl RpcError {
         matches!(self.kind, RpcErrorKind::Unreachable | RpcErrorKind::Busy)
     }
 
-    pub(super) fn new(kind: RpcErrorKind, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: RpcErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self { kind, code: None, status: None, message, data: None, retry_after: None }
     }

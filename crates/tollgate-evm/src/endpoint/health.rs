@@ -13,6 +13,9 @@ const FAILURES_TO_REST: u32 = 3;
 const FAILURE_IS_SLOW: Duration = Duration::from_secs(1);
 const REST_MIN: Duration = Duration::from_millis(500);
 const REST_MAX: Duration = Duration::from_secs(30);
+/// Refused calls in a row that show a rate limit, if none of them says how long it lasts. A balancer with one
+/// exhausted node among several refuses a share of the calls: that is a loss, and no limit.
+const REFUSALS_TO_LIMIT: u32 = 3;
 const LIMIT_MIN: Duration = Duration::from_secs(1);
 /// The longest rate limit without `Retry-After`. The endpoint gets no calls meanwhile, so this is also how
 /// late its end is noticed.
@@ -33,6 +36,8 @@ pub struct Health {
     pub latency_seconds: Option<f64>,
     /// Failures since the last success.
     pub failures: u32,
+    /// Calls that were refused because of a rate limit since the last success.
+    refusals: u32,
     /// Rate limits since the last success.
     pub limits: u32,
     /// When a call was last answered.
@@ -53,7 +58,7 @@ impl Health {
             None => took,
         });
         self.failures = 0;
-        self.limits = 0;
+        (self.refusals, self.limits) = (0, 0);
         self.rests_until = None;
         self.last_success = Some(now);
     }
@@ -85,11 +90,15 @@ impl Health {
         self.sends_elsewhere_until.is_some_and(|until| now < until)
     }
 
-    /// Notes a rate limit.
-    pub fn limited(&mut self, now: Instant, retry_after: Option<Duration>) {
+    /// Notes calls that were refused because of a rate limit; returns whether the endpoint is limited.
+    pub fn refused(&mut self, now: Instant, retry_after: Option<Duration>, calls: u32) -> bool {
+        self.refusals = self.refusals.saturating_add(calls);
+        if retry_after.is_none() && self.refusals < REFUSALS_TO_LIMIT {
+            return false;
+        }
         // Calls that were in flight together report the same limit.
         if self.is_limited(now) && retry_after.is_none() {
-            return;
+            return true;
         }
         let rest = match retry_after {
             Some(time) => time.min(RETRY_AFTER_MAX),
@@ -97,6 +106,7 @@ impl Health {
         };
         self.limits = self.limits.saturating_add(1);
         self.limited_until = Some(now + rest);
+        true
     }
 
     /// Returns whether it gets no calls because of a rate limit.
@@ -184,17 +194,17 @@ mod tests {
     #[test]
     fn rate_limit_lasts_as_long_as_retry_after_says() {
         let (mut health, now) = (Health::default(), Instant::now());
-        health.limited(now, Some(Duration::from_secs(7)));
+        health.refused(now, Some(Duration::from_secs(7)), 1);
         assert!(health.is_limited(now + Duration::from_secs(6)));
         assert!(!health.is_limited(now + Duration::from_secs(7)));
-        health.limited(now, Some(Duration::from_secs(1 << 40)));
+        health.refused(now, Some(Duration::from_secs(1 << 40)), 1);
         assert!(!health.is_limited(now + RETRY_AFTER_MAX), "it has a cap");
         assert_eq!(health.failures, 0, "a limit is no failure");
     }
 
     /// Returns how long a limit without `Retry-After` lasts that begins now.
     fn limit_seconds(health: &mut Health, now: Instant) -> u64 {
-        health.limited(now, None);
+        while !health.refused(now, None, 1) {}
         (1..).find(|seconds| !health.is_limited(now + Duration::from_secs(*seconds))).unwrap()
     }
 
@@ -207,6 +217,14 @@ mod tests {
         assert_eq!([1, 2, 3, 4].map(|n| limit_seconds(&mut health, at(n))), [2, 4, 8, 15]);
         health.answered(at(5), MS);
         assert_eq!(limit_seconds(&mut health, at(5)), 1, "it begins anew");
+        health.answered(at(6), MS);
+        for _ in 0..2 {
+            health.refused(at(6), None, 1);
+        }
+        assert!(!health.is_limited(at(6)), "a share of the calls is refused");
+        health.answered(at(6), MS);
+        health.refused(at(6), None, 1);
+        assert!(!health.is_limited(at(6)), "not in a row");
     }
 
     #[test]

@@ -60,7 +60,7 @@ async fn transactions_that_a_batch_refuses_are_sent_again_one_by_one() {
     let (one, two, chain) = two_nodes().await;
     let raws = raws(5);
     for node in [&one, &two] {
-        node.set().refused = Some((raws[3].to_string(), "insufficient funds for transfer"));
+        node.set().refused = vec![(raws[3].to_string(), "insufficient funds for transfer")];
     }
     let answers = chain.send_in_order(&raws).await;
     let classes: Vec<AnswerClass> = answers.iter().map(|answer| answer.class).collect();
@@ -338,10 +338,11 @@ async fn sends_succeed_while_one_of_two_endpoints_is_rate_limited() {
 }
 
 #[tokio::test]
-async fn rate_limit_of_one_transaction_of_a_batch_is_one_of_the_endpoint() {
+async fn rate_limit_of_three_transactions_of_a_batch_is_one_of_the_endpoint() {
     let (node, chain) = one_node().await;
-    let raws = raws(3);
-    node.set().refused = Some((raws[1].to_string(), "rate limit exceeded"));
+    let raws = raws(4);
+    let refused = raws[1..].iter().map(|raw| (raw.to_string(), "rate limit exceeded"));
+    node.set().refused = refused.collect();
     let answers = chain.send_in_order(&raws).await;
     assert_eq!(classes(&answers), [AnswerClass::Accepted, AnswerClass::RateLimited]);
     assert!(chain.endpoints()[0].resting);

@@ -104,7 +104,7 @@ pub(crate) struct State {
     /// The answer to the call in this place of a batch is left out, though it was taken.
     pub(crate) leaves_out: Option<usize>,
     /// What says no to a single one of a batch: its bytes, and what it says.
-    pub(crate) refused: Option<(String, &'static str)>,
+    pub(crate) refused: Vec<(String, &'static str)>,
     /// Calls in a second; more are answered with 429, and count as well.
     pub(crate) quota: Option<usize>,
     quota_used: Option<(Instant, usize)>,
@@ -432,8 +432,7 @@ async fn answer(state: &Mutex<State>, body: &[u8]) -> Option<Value> {
     let id = call["id"].as_u64().unwrap() + state.id_shift;
     let result = if state.missing.contains(&*method) {
         Err(json!({"code": -32601, "message": format!("the method {method} does not exist")}))
-    } else if let Some((_, said)) =
-        state.refused.as_ref().filter(|(raw, _)| call["params"][0] == **raw)
+    } else if let Some((_, said)) = state.refused.iter().find(|(raw, _)| call["params"][0] == **raw)
     {
         Err(json!({"code": -32000, "message": said}))
     } else if let Some(fixed) = state.fixed.get(&*method) {

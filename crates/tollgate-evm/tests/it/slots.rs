@@ -219,7 +219,7 @@ async fn pool_that_an_endpoint_can_not_show_is_not_reported() {
     }
     assert_eq!(report().await.knows_it, Some(false));
     // One of the two is refused: that it has neither can't be said, that it has the other can.
-    node.set().refused = Some((OURS.to_string(), "busy"));
+    node.set().refused = vec![(OURS.to_string(), "busy")];
     assert_eq!(report().await.knows_it, None);
     node.set().in_pool.insert(OLDER);
     assert_eq!(report().await.knows_it, Some(true));
