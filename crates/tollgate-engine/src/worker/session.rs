@@ -264,6 +264,14 @@ impl Session {
         self.count_trouble.lacks_final_slots.is_some_and(|since| now.since(since) >= patience)
     }
 
+    /// The trouble that no endpoint counts the account's own final slots, for an operator.
+    pub(super) fn lacks_final_slots(&self) -> Option<String> {
+        let end = self.state.final_end();
+        self.count_trouble.lacks_final_slots.map(|_| {
+            format!("no endpoint counts the transactions below nonce {end}, which are final here")
+        })
+    }
+
     /// Raises an alert if no endpoint counts the account's own final slots for long: all of them lag or are
     /// wrong, or the chain went back beyond finality.
     fn watch_final_slots(&mut self, counts: AccountCounts) {

@@ -229,7 +229,8 @@ async fn final_slots_that_no_endpoint_counts_raise_an_alert_after_a_while() {
     let ids = transfers(&engine, [10]).await;
     cluster.mine_until_final(&ids).await;
     cluster.chain.script_counts(of.address, Some(AccountCounts::confirmed(nonce(0), nonce(0))));
-    engine.operator().reconcile(of).await.unwrap();
+    let found = engine.operator().reconcile(of).await.unwrap();
+    assert!(found.steps[0].contains("no endpoint counts"), "{found:?}");
     assert!(cluster.alerts.of(AlertKind::CountDoubted).is_empty(), "lag");
     cluster.clock.advance(open(64).receipt_alert_after);
     engine.operator().reconcile(of).await.unwrap();

@@ -73,6 +73,7 @@ impl Upkeep {
         holes::note_holes(session, intake, &steps).await?;
         let mut words: Vec<_> = steps.iter().map(ToString::to_string).collect();
         words.dedup();
+        words.extend(session.lacks_final_slots());
         Ok(Reconciled { cursor: session.state.cursor(), counts, steps: words })
     }
 
