@@ -63,3 +63,8 @@ patroni *args:
     scripts/setup postgres patroni
     cargo build --release -p tollgate-server
     scripts/patroni {{ args }}
+
+# the processor time of a node with many idle chains: scripts/idle-chains --help (docs/chains.md)
+idle-chains *args:
+    cargo build --release -p tollgate-server
+    scripts/idle-chains {{ args }}
