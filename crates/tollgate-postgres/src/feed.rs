@@ -23,7 +23,8 @@ impl FeedStore for PgStore {
         let (mut end, mut removed_through) = (Seq::MIN, Seq::MIN);
         let mut items = Vec::with_capacity(rows.len());
         for row in &rows {
-            (end, removed_through) = (row::seq(row, "last_seq")?, row::seq(row, "removed_through")?);
+            (end, removed_through) =
+                (row::seq(row, "last_seq")?, row::seq(row, "removed_through")?);
             items.extend(row::completion(row)?);
         }
         Ok(FeedPage { items, end, removed_through })

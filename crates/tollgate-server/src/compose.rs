@@ -149,9 +149,8 @@ pub(crate) async fn start(
     let connections = file_limit::fit_connections(http.connection_limits());
     let heartbeats = start.heartbeats.clone();
     let own_id = NodeId::new(name, Uuid::now_v7())?;
-    let begin = |options| {
-        Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone())
-    };
+    let begin =
+        |options| Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone());
     let (retention, drain_wait) = (retention.map(begin), settings.drain.wait);
     Ok(Node { chains, connections, heartbeats, retention, drain_wait })
 }

@@ -163,8 +163,11 @@ impl Remover {
             let line = line_of(store, tx).await?;
             Ok::<_, Failure>(line.map(|line| (tx, line)))
         });
-        let lines: Vec<(FinishedTx, Vec<u8>)> =
-            reads.buffered(READS_MAX).try_filter_map(|line| async { Ok(line) }).try_collect().await?;
+        let lines: Vec<(FinishedTx, Vec<u8>)> = reads
+            .buffered(READS_MAX)
+            .try_filter_map(|line| async { Ok(line) })
+            .try_collect()
+            .await?;
         let tx_ids = lines.iter().map(|(tx, _)| tx.tx_id).collect();
         let open = match file.take() {
             Some(file) => file,

@@ -18,11 +18,12 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     AccountPoolStore, AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations,
-    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedTx, HistoryEntry, KnownRequest, Lease,
-    LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage,
-    OutboxEvent, Owner, Page, RemovedTx, Reservation, ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion,
-    SectionOutcome, ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedTx, HistoryEntry,
+    KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
+    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, RemovedTx, Reservation,
+    ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion, SectionOutcome,
+    ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry, SubmitterOverview,
+    SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,

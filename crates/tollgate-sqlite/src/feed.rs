@@ -30,7 +30,8 @@ impl FeedStore for SqliteStore {
 
     async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
         let params = (of.chain_id.map(ChainId::as_i64), of.with_stuck);
-        let end = self.db.one(queries::COMPLETION_END, params, |row| row::seq(row, "last_seq")).await?;
+        let end =
+            self.db.one(queries::COMPLETION_END, params, |row| row::seq(row, "last_seq")).await?;
         Ok(end.unwrap_or(Seq::MIN))
     }
 

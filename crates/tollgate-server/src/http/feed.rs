@@ -300,7 +300,8 @@ mod tests {
 
     #[tokio::test]
     async fn cursor_before_removed_entries_is_refused_with_the_oldest_number() {
-        let (feed, watch) = (Counted { removed: 2, ..Counted::default() }, SharedPoll::new(Seq::MIN));
+        let (feed, watch) =
+            (Counted { removed: 2, ..Counted::default() }, SharedPoll::new(Seq::MIN));
         (0..3).for_each(|_| feed.add());
         let (page, at) = (Page::new(10).unwrap(), |seq: u64| Seq::new(seq).unwrap());
         for after in [0, 1] {

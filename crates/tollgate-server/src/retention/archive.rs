@@ -46,9 +46,8 @@ pub(super) async fn line_of(store: &dyn Store, tx: FinishedTx) -> Result<Option<
         payload: record.payload.to_string(),
         raw_attempts: attempts.iter().map(|attempt| attempt.raw.to_string()).collect(),
         history: history.iter().map(HistoryEntry::from).collect(),
-        confirmations: confirmations.map(|list| {
-            ConfirmationList::new(list.new_fork, list.first_block, &list.hashes)
-        }),
+        confirmations: confirmations
+            .map(|list| ConfirmationList::new(list.new_fork, list.first_block, &list.hashes)),
     };
     let mut line = serde_json::to_vec(&archived)?;
     line.push(b'\n');
@@ -61,7 +60,8 @@ async fn history(
 ) -> Result<Vec<tollgate_model::port::HistoryEntry>, Failure> {
     let (page, mut history) = (Page::new(Page::MAX)?, Vec::new());
     loop {
-        let after = history.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
+        let after =
+            history.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
         let found = store.history(tx_id, after, page).await?;
         let is_last = found.len() < page.limit() as usize;
         history.extend(found);
@@ -102,7 +102,8 @@ impl Archive {
     pub(super) async fn create(&self) -> Result<ArchiveFile, Failure> {
         let (folder, partial) = (self.folder.clone(), self.partial());
         blocking(move || {
-            let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+            let file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
             let lines = GzEncoder::new(BufWriter::new(file), Compression::default());
             Ok(ArchiveFile { folder, partial, lines, first: None, last: Seq::MIN })
         })
