@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use archive::{Archive, ArchiveFile, line_of};
 
 /// The term of the claim, renewed with each batch. A node that dies is replaced after it.
-const CLAIM_TERM: Duration = Duration::from_secs(60);
+const CLAIM_TERM: Duration = Duration::from_secs(15);
 /// Transactions in one file of the archive (I13).
 const FILE_MAX: usize = 10_000;
 /// Transactions that are read for the archive at once (I13).
@@ -132,10 +132,13 @@ impl Remover {
                 }
             }
             let file = match file {
-                Some(file) => Some(ArchiveFile::finish(file).await?),
+                Some(file) => {
+                    let name = file.finish().await?;
+                    self.checkpoints.reached(Checkpoint::ArchiveWritten).await;
+                    Some(name)
+                }
                 None => None,
             };
-            self.checkpoints.reached(Checkpoint::ArchiveWritten).await;
             let removed = self.remove(&tx_ids).await?;
             report.removed += removed;
             if removed > 0 {

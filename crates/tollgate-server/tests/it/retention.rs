@@ -215,12 +215,13 @@ async fn kill_between_archive_and_removal_loses_nothing() {
     let killed = Program::start(&mut serve).end();
     assert_eq!(killed.code, None, "killed: {killed:?}");
     let before = archived(&folder);
-    assert_eq!(before.len() as u64, COUNT - 1, "in the archive, and still in the database");
+    assert!(!before.is_empty(), "in the archive, and still in the database");
 
     serve.env_remove("TOLLGATE_KILL_AT");
     let _heir = ground.started(&mut serve).await;
     until_removed(&ground).await;
     let after = archived(&folder);
-    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
-    assert!(after.values().all(|times| *times == 2), "once more, and none lost: {after:?}");
+    assert_eq!(after.len() as u64, COUNT - 1, "none is lost: {after:?}");
+    let twice = |name: &String| 1 + u64::from(before.contains_key(name));
+    assert!(after.iter().all(|(name, times)| *times == twice(name)), "{before:?} {after:?}");
 }
