@@ -47,7 +47,7 @@ pub use record::{
     TxReceipt, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve, ReturnedNonces};
-pub use retention::{FinishedTx, RemovedTx, RetentionStore};
+pub use retention::{FinishedRecord, FinishedTx, RemovedTx, RetentionStore};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
 pub use wait::{SubmitterWait, WaitKind};
 

@@ -1,9 +1,12 @@
 //! Removes finished transactions and reads what is kept of them. Implements [`RetentionStore`].
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_model::port::{FinishedTx, Page, RemovedTx, RetentionStore, StoreError};
+use tollgate_model::port::{
+    FinishedRecord, FinishedTx, Page, RemovedTx, RetentionStore, StoreError,
+};
 use tollgate_model::time::micros;
 use tollgate_model::{NodeId, RequestId, Seq, Submitter, TxId};
 use uuid::Uuid;
@@ -11,6 +14,7 @@ use uuid::Uuid;
 use crate::connection::Parameters;
 use crate::db::Tx;
 use crate::lease::key;
+use crate::row::Row;
 use crate::{PgStore, queries, row};
 
 /// The longest age, in microseconds (1,000 years): the database has no time before 4713 BC.
@@ -36,6 +40,29 @@ impl RetentionStore for PgStore {
     ) -> Result<Vec<FinishedTx>, StoreError> {
         let asked: &Parameters<'_> = &[&after.as_i64(), &i64::from(page.limit()), &age_micros(age)];
         self.pools.all(queries::RETENTION_PAGE, asked, row::finished_tx).await
+    }
+
+    async fn finished_records(&self, tx_ids: &[TxId]) -> Result<Vec<FinishedRecord>, StoreError> {
+        let ids: Vec<Uuid> = tx_ids.iter().map(|id| id.uuid()).collect();
+        let work = self.pools.work().await?;
+        let mut attempts =
+            grouped(&work.query_all(queries::ATTEMPT_OF, &[&ids]).await?, row::attempt)?;
+        let page: &Parameters<'_> = &[&ids, &0_i32, &i64::from(Page::MAX)];
+        let history = work.query_all(queries::HISTORY_PAGE, page).await?;
+        let mut history = grouped(&history, row::history_entry)?;
+        let lists = work.query_all(queries::CONFIRMATION_GET, &[&ids]).await?;
+        let mut lists = grouped(&lists, row::confirmations)?;
+        let records = work.query_all(queries::TX_GET, &[&ids]).await?;
+        let whole = |row: &Row| {
+            let record = row::tx_record(row)?;
+            Ok(FinishedRecord {
+                attempts: attempts.remove(&record.tx_id).unwrap_or_default(),
+                history: history.remove(&record.tx_id).unwrap_or_default(),
+                confirmations: lists.remove(&record.tx_id).unwrap_or_default().pop(),
+                record,
+            })
+        };
+        records.iter().map(whole).collect()
     }
 
     async fn remove_finished(&self, tx_ids: &[TxId], age: Duration) -> Result<u64, StoreError> {
@@ -88,4 +115,16 @@ impl RetentionStore for PgStore {
         let oldest: &Parameters<'_> = &[&age_micros(age), &i64::from(page.limit())];
         Ok(self.pools.work().await?.execute(queries::REMOVED_FORGET, oldest).await?)
     }
+}
+
+/// The rows of each transaction, in the order of the rows.
+fn grouped<T>(
+    rows: &[Row],
+    decode: impl Fn(&Row) -> Result<T, StoreError>,
+) -> Result<HashMap<TxId, Vec<T>>, StoreError> {
+    let mut groups = HashMap::<TxId, Vec<T>>::new();
+    for row in rows {
+        groups.entry(row::tx_id(row)?).or_default().push(decode(row)?);
+    }
+    Ok(groups)
 }

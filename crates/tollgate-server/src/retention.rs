@@ -8,23 +8,23 @@ mod archive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{StreamExt, TryStreamExt, stream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tollgate_model::port::{Checkpoint, Checkpoints, FinishedTx, Page, Store};
 use tollgate_model::{NodeId, Seq, TxId};
 use tracing::{error, info, warn};
 
 use crate::config::{Age, RetentionMode, RetentionSettings};
 use crate::failure::Failure;
-use archive::{Archive, ArchiveFile, line_of};
+use archive::{Archive, ArchiveFile, lines_of};
 
 /// The term of the claim, renewed with each batch. A node that dies is replaced after it.
 const CLAIM_TERM: Duration = Duration::from_secs(15);
 /// Transactions in one file of the archive (I13).
 const FILE_MAX: usize = 10_000;
-/// Transactions that are read for the archive at once (I13).
-const READS_MAX: usize = 4;
+/// The pause after a step, as a multiple of the time that it took: removal takes a fifth of the time at most.
+const REST_FACTOR: u32 = 4;
 
 /// The settings, checked.
 #[derive(Clone)]
@@ -116,6 +116,7 @@ impl Remover {
             let mut file = None;
             let mut tx_ids: Vec<TxId> = Vec::new();
             while tx_ids.len() < FILE_MAX && self.goes_on().await? {
+                let begun = Instant::now();
                 let age = self.options.finished_after;
                 let found = self.store.finished(after, age, self.options.batch).await?;
                 let Some(last) = found.last() else {
@@ -128,7 +129,7 @@ impl Remover {
                 report.kept += (found.len() - wanted.len()) as u64;
                 tx_ids.extend(self.archive_page(&mut file, wanted).await?);
                 if self.options.archive.is_some() {
-                    self.pause().await;
+                    self.rest(begun).await;
                 }
             }
             let file = match file {
@@ -161,16 +162,7 @@ impl Remover {
         if page.is_empty() {
             return Ok(Vec::new());
         }
-        let store = self.store.as_ref();
-        let reads = stream::iter(page).map(|tx| async move {
-            let line = line_of(store, tx).await?;
-            Ok::<_, Failure>(line.map(|line| (tx, line)))
-        });
-        let lines: Vec<(FinishedTx, Vec<u8>)> = reads
-            .buffered(READS_MAX)
-            .try_filter_map(|line| async { Ok(line) })
-            .try_collect()
-            .await?;
+        let lines = lines_of(self.store.as_ref(), &page).await?;
         let tx_ids = lines.iter().map(|(tx, _)| tx.tx_id).collect();
         let open = match file.take() {
             Some(file) => file,
@@ -186,8 +178,9 @@ impl Remover {
             if !self.goes_on().await? {
                 break;
             }
+            let begun = Instant::now();
             removed += self.store.remove_finished(batch, self.options.finished_after).await?;
-            self.pause().await;
+            self.rest(begun).await;
         }
         Ok(removed)
     }
@@ -195,12 +188,13 @@ impl Remover {
     async fn forget(&self, report: &mut PassReport) -> Result<(), Failure> {
         let Some(age) = self.options.request_ids else { return Ok(()) };
         while self.goes_on().await? {
+            let begun = Instant::now();
             let forgotten = self.store.forget_removed(age, self.options.batch).await?;
             report.forgotten += forgotten;
             if forgotten < u64::from(self.options.batch.limit()) {
                 break;
             }
-            self.pause().await;
+            self.rest(begun).await;
         }
         if report.forgotten > 0 {
             info!(forgotten = report.forgotten, "request ids of removed transactions forgotten");
@@ -217,8 +211,10 @@ impl Remover {
         Ok(self.store.claim_retention(&self.node, term).await?)
     }
 
-    async fn pause(&self) {
-        self.wait(self.options.pause).await;
+    /// Leaves room for other work after a step: the more, the slower the database is.
+    async fn rest(&self, begun: Instant) {
+        let long = (begun.elapsed() * REST_FACTOR).min(CLAIM_TERM / 2);
+        self.wait(self.options.pause.max(long)).await;
     }
 
     /// Waits for a time, or until the node stops.

@@ -18,8 +18,8 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     AccountPoolStore, AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations,
-    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedTx, HistoryEntry,
-    KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
+    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord, FinishedTx,
+    HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
     NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, RemovedTx, Reservation,
     ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion, SectionOutcome,
     ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry, SubmitterOverview,
@@ -188,6 +188,7 @@ over_network! {
     impl RetentionStore {
         claim_retention(node: &NodeId, term: Duration) -> bool;
         finished(after: Seq, age: Duration, page: Page) -> Vec<FinishedTx>;
+        finished_records(tx_ids: &[TxId]) -> Vec<FinishedRecord>;
         remove_finished(tx_ids: &[TxId], age: Duration) -> u64;
         removed(tx_id: TxId) -> Option<RemovedTx>;
         removed_by_request(submitter: Submitter, request_id: &RequestId) -> Option<RemovedTx>;

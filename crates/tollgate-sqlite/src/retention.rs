@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_model::port::{FinishedTx, Page, RemovedTx, RetentionStore, StoreError};
+use tollgate_model::port::{
+    FinishedRecord, FinishedTx, Page, RemovedTx, RetentionStore, StoreError,
+};
 use tollgate_model::{NodeId, RequestId, Seq, Submitter, TxId};
 
 use crate::connection::span;
-use crate::db::WriteTx;
+use crate::db::{Connection, WriteTx};
 use crate::error::QueryError;
 use crate::tx::key;
-use crate::{SqliteStore, queries, row};
+use crate::{SqliteStore, list, queries, row};
 
 #[async_trait]
 impl RetentionStore for SqliteStore {
@@ -30,6 +32,15 @@ impl RetentionStore for SqliteStore {
     ) -> Result<Vec<FinishedTx>, StoreError> {
         let params = (after.as_i64(), page.limit(), span(age));
         self.db.all(queries::RETENTION_PAGE, params, |row| row::finished_tx(row)).await
+    }
+
+    async fn finished_records(&self, tx_ids: &[TxId]) -> Result<Vec<FinishedRecord>, StoreError> {
+        let tx_ids = tx_ids.to_vec();
+        let found = self.db.read(move |conn| {
+            let records = tx_ids.into_iter().map(|tx_id| finished_record(conn, tx_id));
+            records.filter_map(Result::transpose).collect()
+        });
+        found.await
     }
 
     async fn remove_finished(&self, tx_ids: &[TxId], age: Duration) -> Result<u64, StoreError> {
@@ -68,6 +79,23 @@ impl RetentionStore for SqliteStore {
         let oldest = (span(age), page.limit());
         self.db.write(move |tx| Ok(tx.exec(queries::REMOVED_FORGET, oldest)? as u64)).await
     }
+}
+
+fn finished_record(
+    conn: &Connection<'_>,
+    tx_id: TxId,
+) -> Result<Option<FinishedRecord>, QueryError> {
+    let id = tx_id.uuid().into_bytes();
+    let Some(record) = conn.one(queries::TX_GET, [id], |row| row::tx_record(row))? else {
+        return Ok(None);
+    };
+    let page = (id, 0, Page::MAX);
+    Ok(Some(FinishedRecord {
+        record,
+        attempts: list::attempts(conn, tx_id)?,
+        history: conn.all(queries::HISTORY_PAGE, page, |row| row::history_entry(row))?,
+        confirmations: conn.one(queries::CONFIRMATION_GET, [id], |row| row::confirmations(row))?,
+    }))
 }
 
 /// Removes one transaction; returns the number of its entry in the feed, or nothing if it has to stay.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use alloy_primitives::B256;
 use async_trait::async_trait;
 
-use super::{Page, StoreError};
+use super::{Attempt, Confirmations, HistoryEntry, Page, StoreError, TxRecord};
 use crate::ids::{NodeId, RequestId, Seq, Submitter, TxHash, TxId};
 use crate::state::TxState;
 use crate::time::Timestamp;
@@ -22,6 +22,16 @@ pub struct FinishedTx {
     /// False for the highest final slot of a submitter: the engine tells used nonces by it, so it stays until a
     /// higher one is final.
     pub is_removable: bool,
+}
+
+/// A finished transaction with everything that is stored about it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FinishedRecord {
+    pub record: TxRecord,
+    pub attempts: Vec<Attempt>,
+    /// The audit trail, oldest first; its beginning only if there is more than the largest page holds.
+    pub history: Vec<HistoryEntry>,
+    pub confirmations: Option<Confirmations>,
 }
 
 /// What is kept of a removed transaction.
@@ -56,6 +66,9 @@ pub trait RetentionStore: Send + Sync {
         age: Duration,
         page: Page,
     ) -> Result<Vec<FinishedTx>, StoreError>;
+
+    /// Reads everything about these, for an archive; those that are not there are left out.
+    async fn finished_records(&self, tx_ids: &[TxId]) -> Result<Vec<FinishedRecord>, StoreError>;
 
     /// Removes those of these that ended longer than `age` ago and are removable, with their entries of the
     /// feed; returns how many. Idempotent: also after an error that leaves the outcome unknown.

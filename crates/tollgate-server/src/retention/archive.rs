@@ -3,6 +3,7 @@
 //! A file gets its name when everything in it is durable, and is never changed after that. One that ends in
 //! `.partial` is left of an interrupted write; its transactions are still in the database.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +13,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
 use tollgate_api::{ConfirmationList, HistoryEntry, OperatorTx, Tx};
-use tollgate_model::port::{FinishedTx, Page, Store};
+use tollgate_model::port::{FinishedRecord, FinishedTx, Page, Store};
 use tollgate_model::{Seq, TxId};
 use uuid::Uuid;
 
@@ -33,42 +34,48 @@ struct ArchivedTx {
     confirmations: Option<ConfirmationList>,
 }
 
-/// The line of a transaction; `None` if it is not there any more.
-pub(super) async fn line_of(store: &dyn Store, tx: FinishedTx) -> Result<Option<Vec<u8>>, Failure> {
-    let FinishedTx { seq, tx_id, .. } = tx;
-    let Some(record) = store.tx(tx_id).await? else { return Ok(None) };
-    let attempts = store.attempts(tx_id).await?;
-    let history = history(store, tx_id).await?;
-    let confirmations = store.confirmations(tx_id).await?;
-    let archived = ArchivedTx {
-        seq: seq.get(),
-        tx: OperatorTx::new(Tx::from(&record), &record, &attempts, &history),
-        payload: record.payload.to_string(),
-        raw_attempts: attempts.iter().map(|attempt| attempt.raw.to_string()).collect(),
-        history: history.iter().map(HistoryEntry::from).collect(),
-        confirmations: confirmations
-            .map(|list| ConfirmationList::new(list.new_fork, list.first_block, &list.hashes)),
-    };
-    let mut line = serde_json::to_vec(&archived)?;
-    line.push(b'\n');
-    Ok(Some(line))
+/// The lines of transactions; those that are not there any more are left out.
+pub(super) async fn lines_of(
+    store: &dyn Store,
+    page: &[FinishedTx],
+) -> Result<Vec<(FinishedTx, Vec<u8>)>, Failure> {
+    let seqs: HashMap<TxId, FinishedTx> = page.iter().map(|tx| (tx.tx_id, *tx)).collect();
+    let tx_ids: Vec<TxId> = page.iter().map(|tx| tx.tx_id).collect();
+    let mut lines = Vec::with_capacity(page.len());
+    for mut whole in store.finished_records(&tx_ids).await? {
+        let Some(tx) = seqs.get(&whole.record.tx_id) else { continue };
+        read_rest_of_history(store, &mut whole).await?;
+        let FinishedRecord { record, attempts, history, confirmations } = &whole;
+        let archived = ArchivedTx {
+            seq: tx.seq.get(),
+            tx: OperatorTx::new(Tx::from(record), record, attempts, history),
+            payload: record.payload.to_string(),
+            raw_attempts: attempts.iter().map(|attempt| attempt.raw.to_string()).collect(),
+            history: history.iter().map(HistoryEntry::from).collect(),
+            confirmations: confirmations
+                .as_ref()
+                .map(|list| ConfirmationList::new(list.new_fork, list.first_block, &list.hashes)),
+        };
+        let mut line = serde_json::to_vec(&archived)?;
+        line.push(b'\n');
+        lines.push((*tx, line));
+    }
+    Ok(lines)
 }
 
-async fn history(
+/// Reads what is beyond the first page of an audit trail.
+async fn read_rest_of_history(
     store: &dyn Store,
-    tx_id: TxId,
-) -> Result<Vec<tollgate_model::port::HistoryEntry>, Failure> {
-    let (page, mut history) = (Page::new(Page::MAX)?, Vec::new());
-    loop {
-        let after =
-            history.last().map_or(0, |entry: &tollgate_model::port::HistoryEntry| entry.version);
-        let found = store.history(tx_id, after, page).await?;
-        let is_last = found.len() < page.limit() as usize;
-        history.extend(found);
-        if is_last {
-            return Ok(history);
-        }
+    whole: &mut FinishedRecord,
+) -> Result<(), Failure> {
+    let page = Page::new(Page::MAX)?;
+    let mut is_full = whole.history.len() >= page.limit() as usize;
+    while let Some(last) = whole.history.last().filter(|_| is_full) {
+        let found = store.history(whole.record.tx_id, last.version, page).await?;
+        is_full = found.len() >= page.limit() as usize;
+        whole.history.extend(found);
     }
+    Ok(())
 }
 
 /// A folder of files.

@@ -10,7 +10,7 @@ use tollgate_model::{StuckReason, TxEvent, TxId, TxState};
 
 use crate::builders::{
     IntentExt, SectionExt, chain, full_page, intent, nonce, page, request, section, seq, submitter,
-    text,
+    text, tx_id,
 };
 use crate::node::TestNode;
 use crate::store_fixture::StoreFixture;
@@ -60,6 +60,16 @@ pub async fn removed_transaction_leaves_one_row_and_nothing_else(fixture: &dyn S
     assert!(finished.iter().map(|tx| tx.is_removable).eq([true, true, false]), "the highest stays");
     assert_eq!(a.finished(seq(1), ANY_AGE, page(1)).await.unwrap(), finished[1..2]);
 
+    let records = a.finished_records(&[ids(&txs), vec![tx_id()]].concat()).await.unwrap();
+    assert_eq!(records.len(), 3, "one that is not there is left out");
+    for (tx, whole) in txs.iter().zip(&records) {
+        assert_eq!(whole.record, a.record(tx.tx_id).await);
+        assert_eq!(Ok(&whole.attempts), a.attempts(tx.tx_id).await.as_ref());
+        let history = a.history(tx.tx_id, 0, full_page()).await.unwrap();
+        assert_eq!((&whole.history, history.len()), (&history, 3));
+        assert_eq!(Ok(&whole.confirmations), a.confirmations(tx.tx_id).await.as_ref());
+    }
+
     assert_eq!(a.remove_finished(&ids(&txs), ANY_AGE).await, Ok(2));
     assert_eq!(a.remove_finished(&ids(&txs), ANY_AGE).await, Ok(0), "a repeat changes nothing");
     assert_eq!(a.tx(txs[0].tx_id).await, Ok(None));
@@ -108,7 +118,7 @@ pub async fn row_of_a_removed_request_is_refused_by_the_database_itself(
     let txs = confirmed(&a, lease, 2).await;
     assert_eq!(a.remove_finished(&ids(&txs), ANY_AGE).await, Ok(1));
     let copy = |request_id: &str| {
-        let id = fixture.id(crate::builders::tx_id());
+        let id = fixture.id(tx_id());
         let of = fixture.id(txs[1].tx_id);
         format!(
             "insert into managed_tx (tx_id, chain_id, submitter, request_id, payload,

@@ -24,9 +24,10 @@ settings! {
         request_ids: Option<Age>, min = "1s", needs = "retention.finished_after",
             example = "\"365d\"";
         /// Transactions removed in one database transaction.
-        batch_size: u32 = "200", range = (1, 1_000), needs = "retention.finished_after";
-        /// Pause between two batches, so that other work has room.
-        pause: Duration = "100ms", needs = "retention.finished_after";
+        batch_size: u32 = "500", range = (1, 1_000), needs = "retention.finished_after";
+        /// The shortest pause between two batches. It is at least four times as long as the batch took,
+        /// so that other work has room.
+        pause: Duration = "50ms", needs = "retention.finished_after";
         /// Interval between two looks for transactions to remove. One node of all looks at a time.
         interval: Duration = "1m", min = "100ms", needs = "retention.finished_after";
     }
