@@ -44,7 +44,7 @@ pub struct Problem {
     /// The oldest number that is still in the feed. Only with `cursor_removed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest: Option<u64>,
-    /// What is kept of the transaction. Only with `tx_removed`.
+    /// The fields that are kept of the transaction. Only with `tx_removed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub removed: Option<RemovedTx>,
     /// The missing funds. Only with `insufficient_funds`, unless a node says so of an estimate.

@@ -10,7 +10,7 @@ use crate::schema;
 use crate::time::format_time;
 use crate::tx::Tx;
 
-/// What is kept of a transaction that was removed.
+/// The fields that are kept of a transaction that was removed.
 #[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct RemovedTx {

@@ -22,7 +22,7 @@ use archive::{Archive, ArchiveFile, lines_of};
 /// The term of the claim, renewed with each batch. A node that dies is replaced after it.
 const CLAIM_TERM: Duration = Duration::from_secs(15);
 /// Transactions in one file of the archive (I13).
-const FILE_MAX: usize = 10_000;
+const FILE_MAX: usize = 2_000;
 /// The pause after a step, as a multiple of the time that it took: removal takes a fifth of the time at most.
 const REST_FACTOR: u32 = 4;
 

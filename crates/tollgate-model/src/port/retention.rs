@@ -34,7 +34,7 @@ pub struct FinishedRecord {
     pub confirmations: Option<Confirmations>,
 }
 
-/// What is kept of a removed transaction.
+/// The row that is kept of a removed transaction.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RemovedTx {
     pub tx_id: TxId,

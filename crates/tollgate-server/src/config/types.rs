@@ -32,7 +32,7 @@ pub(crate) enum LogFormat {
     Json,
 }
 
-/// What becomes of finished transactions that are removed.
+/// The use of finished transactions that are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum RetentionMode {
     /// They are written to files first.

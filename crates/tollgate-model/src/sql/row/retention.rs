@@ -11,7 +11,7 @@ pub fn finished_tx(row: &impl SqlRow) -> Decoded<FinishedTx> {
     Ok(FinishedTx { seq, tx_id, is_removable })
 }
 
-/// What is kept of a removed transaction.
+/// The row that is kept of a removed transaction.
 pub fn removed_tx(row: &impl SqlRow) -> Decoded<RemovedTx> {
     Ok(RemovedTx {
         tx_id: tx_id(row)?,
