@@ -103,6 +103,8 @@ codes! {
     InvalidState "invalid_state" 422 false "Invalid state";
     InvalidTxId "invalid_tx_id" 422 false "Invalid transaction id";
     CursorAhead "cursor_ahead" 409 false "The cursor is beyond the end of the feed";
+    CursorRemoved "cursor_removed" 410 false "The cursor is before the oldest entry of the feed";
+    TxRemoved "tx_removed" 410 false "The transaction was removed from the database";
     RequestIdConflict "request_id_conflict" 409 false "The request id is in use with another payload";
     TxNotAllocated "tx_not_allocated" 409 true "The transaction has no nonce yet";
     TxMined "tx_mined" 409 false "The transaction is already mined";

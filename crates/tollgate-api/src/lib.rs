@@ -27,6 +27,7 @@ mod page;
 pub mod path;
 mod preference;
 mod problem;
+mod removed;
 mod report;
 mod result;
 pub mod schema;
@@ -55,6 +56,7 @@ pub use page::{
 };
 pub use preference::{WaitPreference, WaitUntil};
 pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};
+pub use removed::RemovedTx;
 pub use report::{CostGroup, CostReport};
 pub use result::{ConfirmationBlock, ConfirmationList, Log, TxLogs, TxResult};
 pub use submitter::{

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::code::ErrorCode;
+use crate::removed::RemovedTx;
 use crate::schema;
 
 /// An error in the form of RFC 9457.
@@ -40,6 +41,12 @@ pub struct Problem {
     /// The cap in the way. Only with `fee_cap`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<FeeCapReached>,
+    /// The oldest number that is still in the feed. Only with `cursor_removed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oldest: Option<u64>,
+    /// The fields that are kept of the transaction. Only with `tx_removed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub removed: Option<RemovedTx>,
     /// The missing funds. Only with `insufficient_funds`, unless a node says so of an estimate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub funds: Option<MissingFunds>,
@@ -60,6 +67,8 @@ impl Problem {
             owner: None,
             minimum: None,
             cap: None,
+            oldest: None,
+            removed: None,
             funds: None,
         }
     }

@@ -78,6 +78,10 @@ pub struct Tx {
     /// The caller's own notes, byte for byte as they were given.
     #[schema(value_type = schema::Anything, required)]
     pub metadata: Option<Box<RawValue>>,
+    /// `true`: the transaction was removed from the database, and only its id, request id, state, hash and
+    /// times are known. Only in the answer to a repeated create; left out otherwise.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub archived: bool,
 }
 
 /// A transaction that all those behind it wait for.
@@ -244,6 +248,7 @@ impl From<&TxRecord> for Tx {
             valid_until: record.valid_until.map(format_time),
             replaceable,
             metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),
+            archived: false,
         }
     }
 }

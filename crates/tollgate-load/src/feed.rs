@@ -57,6 +57,8 @@ pub(crate) async fn end(node: &Node) -> Result<u64, Error> {
         let response = get(node, &path).await?;
         let is_beyond = match response.status {
             409 => true,
+            // Before what retention has removed.
+            410 => false,
             200 => serde_json::from_slice::<Feed>(&response.body)?.items.is_empty(),
             status => return Err(format!("GET {path}: {status}").into()),
         };

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use alloy_primitives::{Address, B256};
 use thiserror::Error;
@@ -178,6 +179,12 @@ impl TxId {
         const MILLIS_MAX: u64 = (1 << 48) - 1;
         let millis = u64::try_from(time.unix_micros() / 1_000).unwrap_or(0).min(MILLIS_MAX);
         Self(Uuid::from_u64_pair(millis << 16, 0))
+    }
+
+    /// The time in the id, in milliseconds: when it was made.
+    pub fn time(self) -> Timestamp {
+        let millis = self.0.as_u64_pair().0 >> 16;
+        Timestamp::EPOCH.after(Duration::from_millis(millis))
     }
 }
 

@@ -3,7 +3,8 @@
 //! [`Store`] is the database, split by area: [`LeaseStore`] (who may write), [`TxStore`] (the
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
 //! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes), [`AccountStore`]
-//! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts).
+//! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts),
+//! [`RetentionStore`] (finished transactions that are removed).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
@@ -22,6 +23,7 @@ pub mod node;
 pub mod policy;
 pub mod record;
 pub mod reservation;
+pub mod retention;
 pub mod signer;
 pub mod tx;
 pub mod wait;
@@ -45,12 +47,20 @@ pub use record::{
     TxReceipt, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve, ReturnedNonces};
+pub use retention::{FinishedRecord, FinishedTx, RemovedTx, RetentionStore};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
 pub use wait::{SubmitterWait, WaitKind};
 
 /// A whole database: every area behind one handle.
 pub trait Store:
-    LeaseStore + TxStore + FeedStore + ReservationStore + NodeStore + AccountStore + AccountPoolStore
+    LeaseStore
+    + TxStore
+    + FeedStore
+    + ReservationStore
+    + NodeStore
+    + AccountStore
+    + AccountPoolStore
+    + RetentionStore
 {
 }
 
@@ -62,5 +72,6 @@ impl<T> Store for T where
         + NodeStore
         + AccountStore
         + AccountPoolStore
+        + RetentionStore
 {
 }

@@ -1,6 +1,6 @@
 -- name: completion_page
--- A page of the feed after $2: of chain $1, or of all chains if it is null; with the entries about stuck transactions if $4. The feed's end is read in the same snapshot; one row without an entry if there is none. Compared as a pair, so that no plan walks along other chains' entries.
-select k.last_seq, f.seq, f.tx_id, f.chain_id, f.submitter, f.request_id, f.state, f.tx_hash, f.at,
+-- A page of the feed after $2: of chain $1, or of all chains if it is null; with the entries about stuck transactions if $4. The feed's end and the last removed number are read in the same snapshot; one row without an entry if there is none. Compared as a pair, so that no plan walks along other chains' entries.
+select k.last_seq, (select removed_through from retention_state) as removed_through, f.seq, f.tx_id, f.chain_id, f.submitter, f.request_id, f.state, f.tx_hash, f.at,
        m.payload, m.mined_hash, m.block_number, m.block_hash, m.gas_used, m.succeeded, m.revert_reason,
        m.transaction_index, m.effective_gas_price, m.l1_fee, m.contract_address, m.block_time
   from completion_counter k

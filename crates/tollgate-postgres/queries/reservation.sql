@@ -55,7 +55,7 @@ update nonce_reservation
 returning nonce
 
 -- name: reservation_recycle
--- Makes nonces below the cursor ($4) recyclable that no transaction and no caller has; also recyclable ones if $6, and used ones if $7; returns them. A managed transaction keeps its slot (I3). Each is looked up by itself: `limit 1` keeps the planner from reading all slots of the submitter at once.
+-- Makes nonces below the cursor ($4) recyclable that no transaction and no caller has; also recyclable ones if $6, and used ones if $7; returns them. A managed transaction keeps its slot (I3), also when it was removed. Each is looked up by itself: `limit 1` keeps the planner from reading all slots of the submitter at once.
 insert into nonce_reservation (chain_id, submitter, nonce, state, owner_token, deadline, reason)
 select $1, $2, u.nonce, 3 /* RECYCLABLE */, '00000000-0000-0000-0000-000000000000', clock_timestamp(), $5
   from unnest($3::bigint[]) as u (nonce)
@@ -63,6 +63,8 @@ select $1, $2, u.nonce, 3 /* RECYCLABLE */, '00000000-0000-0000-0000-00000000000
                       where m.chain_id = $1 and m.submitter = $2 and m.nonce = u.nonce
                       limit 1) as s on true
  where u.nonce < $4 and s.taken is null
+   and u.nonce >= coalesce((select r.end_nonce from removed_slots r
+                             where r.chain_id = $1 and r.submitter = $2), 0)
 on conflict (chain_id, submitter, nonce) do update
    set state = 3 /* RECYCLABLE */, owner_token = excluded.owner_token, deadline = excluded.deadline,
        tx_hash = null, reason = excluded.reason, updated_at = clock_timestamp()

@@ -1,6 +1,9 @@
 -- name: tx_get
--- One transaction.
-select * from tx_full_record where tx_id = $1
+-- Transactions, in the order asked. Each is looked up by itself: no plan walks the table.
+select m.*
+  from unnest($1::uuid[]) with ordinality as u (tx_id, place)
+ cross join lateral (select * from tx_full_record t where t.tx_id = u.tx_id limit 1) as m
+ order by u.place
 
 -- name: tx_versions
 -- State and version of transactions, without locks. Each is looked up by itself: no plan walks the table.
@@ -33,13 +36,19 @@ select t.tx_id, t.number, t.tx_hash, t.raw, t.kind, t.gas_limit, t.max_fee, t.ma
  order by u.place, t.number
 
 -- name: history_page
--- A page of one transaction's audit trail, oldest first.
-select version, at, node, fencing_token, event, from_state, to_state, detail
-  from tx_history
- where tx_id = $1 and version > $2
- order by version
- limit $3
+-- A page of the audit trail of each of these transactions, oldest first, after version $2.
+select h.tx_id, h.version, h.at, h.node, h.fencing_token, h.event, h.from_state, h.to_state, h.detail
+  from unnest($1::uuid[]) with ordinality as u (tx_id, place)
+ cross join lateral (
+   select * from tx_history t
+    where t.tx_id = u.tx_id and t.version > $2
+    order by t.version
+    limit $3
+ ) as h
+ order by u.place, h.version
 
 -- name: confirmation_get
--- The confirmation list of one transaction.
-select first_block, hashes, new_fork from confirmation where tx_id = $1
+-- The confirmation lists of transactions.
+select c.tx_id, c.first_block, c.hashes, c.new_fork
+  from unnest($1::uuid[]) as u (tx_id)
+ cross join lateral (select * from confirmation t where t.tx_id = u.tx_id limit 1) as c

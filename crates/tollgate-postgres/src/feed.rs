@@ -20,19 +20,21 @@ impl FeedStore for PgStore {
         let work = self.pools.work().await?;
         let asked: &Parameters<'_> = &[&chain_id, &after, &limit, &of.with_stuck];
         let rows = work.query_all(queries::COMPLETION_PAGE, asked).await?;
-        let (mut items, mut end) = (Vec::with_capacity(rows.len()), Seq::MIN);
+        let (mut end, mut removed_through) = (Seq::MIN, Seq::MIN);
+        let mut items = Vec::with_capacity(rows.len());
         for row in &rows {
-            end = row::feed_end(row)?;
+            (end, removed_through) =
+                (row::seq(row, "last_seq")?, row::seq(row, "removed_through")?);
             items.extend(row::completion(row)?);
         }
-        Ok(FeedPage { items, end })
+        Ok(FeedPage { items, end, removed_through })
     }
 
     async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
         let work = self.pools.work().await?;
         let chain_id = of.chain_id.map(ChainId::as_i64);
         let asked: &Parameters<'_> = &[&chain_id, &of.with_stuck];
-        row::feed_end(&work.query_one(queries::COMPLETION_END, asked).await?)
+        row::seq(&work.query_one(queries::COMPLETION_END, asked).await?, "last_seq")
     }
 
     async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {

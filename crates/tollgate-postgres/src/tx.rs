@@ -89,7 +89,7 @@ impl TxStore for PgStore {
     }
 
     async fn tx(&self, tx_id: TxId) -> Result<Option<TxRecord>, StoreError> {
-        self.pools.one(queries::TX_GET, &[&tx_id.uuid()], row::tx_record).await
+        self.pools.one(queries::TX_GET, &[&vec![tx_id.uuid()]], row::tx_record).await
     }
 
     async fn row_versions(&self, tx_ids: &[TxId]) -> Result<Vec<Option<RowVersion>>, StoreError> {
@@ -134,7 +134,7 @@ impl TxStore for PgStore {
         page: Page,
     ) -> Result<Vec<HistoryEntry>, StoreError> {
         let after = i32::try_from(after_version).unwrap_or(i32::MAX);
-        let of: &Parameters<'_> = &[&tx_id.uuid(), &after, &i64::from(page.limit())];
+        let of: &Parameters<'_> = &[&vec![tx_id.uuid()], &after, &i64::from(page.limit())];
         self.pools.all(queries::HISTORY_PAGE, of, row::history_entry).await
     }
 
@@ -151,7 +151,7 @@ impl TxStore for PgStore {
     }
 
     async fn confirmations(&self, tx_id: TxId) -> Result<Option<Confirmations>, StoreError> {
-        self.pools.one(queries::CONFIRMATION_GET, &[&tx_id.uuid()], row::confirmations).await
+        self.pools.one(queries::CONFIRMATION_GET, &[&vec![tx_id.uuid()]], row::confirmations).await
     }
 
     async fn open_work(

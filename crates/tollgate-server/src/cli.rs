@@ -10,6 +10,7 @@ mod log_fields;
 mod node;
 mod pool;
 mod remote;
+mod retention;
 mod submitter;
 mod table;
 mod tx;
@@ -59,6 +60,8 @@ enum Command {
     Openapi,
     /// Apply the missing migrations to a database.
     Migrate(DatabaseFlags),
+    /// Remove finished transactions from a database.
+    Retention(retention::RetentionArgs),
     /// Check, show and document the configuration.
     Config(config::ConfigArgs),
 }
@@ -82,6 +85,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Explain(args) => explain::run(&args),
         Command::Openapi => openapi(),
         Command::Migrate(flags) => migrate(flags),
+        Command::Retention(args) => retention::run(args),
         Command::Config(args) => config::run(args),
     };
     match done {

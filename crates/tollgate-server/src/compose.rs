@@ -32,6 +32,7 @@ use crate::clock::SystemClock;
 use crate::config::{ConfiguredChain, Settings, Source, own_url};
 use crate::database::Database;
 use crate::failure::{Failure, io_reason};
+use crate::retention::{Retention, RetentionOptions};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 use policies::policies;
@@ -46,6 +47,7 @@ pub(crate) struct Node {
     pub(crate) chains: Chains,
     pub(crate) connections: ConnectionLimits,
     heartbeats: Heartbeats,
+    retention: Option<Retention>,
     drain_wait: Duration,
 }
 
@@ -57,6 +59,7 @@ impl Node {
     /// another node, requests are forwarded to it for `drain.wait`, so that load balancers notice.
     pub(crate) async fn drain(&self) {
         self.chains.drain();
+        self.retention.iter().for_each(Retention::request_stop);
         join_all(self.heartbeats.lock().await.iter().map(Heartbeat::drain)).await;
         join_all(self.chains.engines().map(Engine::stop)).await;
         if join_all(self.chains.engines().map(Engine::has_peer)).await.contains(&true) {
@@ -74,6 +77,9 @@ impl Node {
         join_all(self.chains.engines().map(Engine::stop)).await;
         let heartbeats = std::mem::take(&mut *self.heartbeats.lock().await);
         join_all(heartbeats.into_iter().map(Heartbeat::leave)).await;
+        if let Some(retention) = self.retention {
+            retention.stop().await;
+        }
     }
 }
 
@@ -98,6 +104,7 @@ pub(crate) async fn start(
 ) -> Result<Node, Failure> {
     let name = &settings.node.node_name.0;
     let checkpoints = checkpoints()?;
+    let retention = RetentionOptions::new(&settings.retention)?;
     let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
     let own_url = || Text::lossy(&own_url(address, name));
@@ -141,7 +148,11 @@ pub(crate) async fn start(
     };
     let connections = file_limit::fit_connections(http.connection_limits());
     let heartbeats = start.heartbeats.clone();
-    Ok(Node { chains, connections, heartbeats, drain_wait: settings.drain.wait })
+    let own_id = NodeId::new(name, Uuid::now_v7())?;
+    let begin =
+        |options| Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone());
+    let (retention, drain_wait) = (retention.map(begin), settings.drain.wait);
+    Ok(Node { chains, connections, heartbeats, retention, drain_wait })
 }
 
 /// The parts that the chains of a node share when they start.

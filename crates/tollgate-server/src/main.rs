@@ -9,6 +9,7 @@ mod database;
 mod failpoints;
 mod failure;
 mod features;
+mod retention;
 
 use std::process::ExitCode;
 

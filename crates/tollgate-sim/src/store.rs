@@ -18,11 +18,12 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     AccountPoolStore, AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations,
-    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, HistoryEntry, KnownRequest, Lease,
-    LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode, NodeStore as Nodes, OpenTx, OrphanPage,
-    OutboxEvent, Owner, Page, Reservation, ReservationStore, Reserve, ReturnedNonces, RowVersion,
-    SectionOutcome, ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord, FinishedTx,
+    HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
+    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, RemovedTx, Reservation,
+    ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion, SectionOutcome,
+    ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry, SubmitterOverview,
+    SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -180,6 +181,18 @@ over_network! {
         pools(chain_id: ChainId, after: Option<&PoolName>, page: Page) -> Vec<AccountPool>;
         assign_request(chain_id: ChainId, pool: &PoolName, request_id: &RequestId, member: Address) -> Address;
         assigned_member(chain_id: ChainId, pool: &PoolName, request_id: &RequestId) -> Option<Address>;
+    }
+}
+
+over_network! {
+    impl RetentionStore {
+        claim_retention(node: &NodeId, term: Duration) -> bool;
+        finished(after: Seq, age: Duration, page: Page) -> Vec<FinishedTx>;
+        finished_records(tx_ids: &[TxId]) -> Vec<FinishedRecord>;
+        remove_finished(tx_ids: &[TxId], age: Duration) -> u64;
+        removed(tx_id: TxId) -> Option<RemovedTx>;
+        removed_by_request(submitter: Submitter, request_id: &RequestId) -> Option<RemovedTx>;
+        forget_removed(age: Duration, page: Page) -> u64;
     }
 }
 

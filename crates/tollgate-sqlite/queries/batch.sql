@@ -7,8 +7,11 @@
 select next_nonce, status, mode from submitter_cursor where chain_id = ?1 and submitter = ?2
 
 -- name: request_find
--- The transaction of a known request (I7).
+-- The transaction of a known request, also a removed one (I7).
 select tx_id, payload_digest from managed_tx
+ where chain_id = ?1 and submitter = ?2 and request_id = ?3
+ union all
+select tx_id, payload_digest from removed_tx
  where chain_id = ?1 and submitter = ?2 and request_id = ?3
 
 -- name: tx_lock

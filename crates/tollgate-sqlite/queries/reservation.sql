@@ -56,13 +56,14 @@ update nonce_reservation indexed by nonce_reservation_live
 returning nonce
 
 -- name: reservation_recycle
--- Makes a nonce below the cursor (?4) recyclable that no transaction and no caller has; also a recyclable one if ?6, and a used one if ?7; no row otherwise. A managed transaction keeps its slot (I3).
+-- Makes a nonce below the cursor (?4) recyclable that no transaction and no caller has; also a recyclable one if ?6, and a used one if ?7; no row otherwise. A managed transaction keeps its slot (I3), also when it was removed.
 insert into nonce_reservation (
   chain_id, submitter, nonce, state, owner_token, deadline, reason, created_at, updated_at)
 select ?1, ?2, ?3, 3 /* RECYCLABLE */, zeroblob(16), db_now(), ?5, db_now(), db_now()
  where ?3 < ?4
    and not exists (select 1 from managed_tx t
                     where t.chain_id = ?1 and t.submitter = ?2 and t.nonce = ?3)
+   and ?3 >= coalesce((select end_nonce from removed_slots where chain_id = ?1 and submitter = ?2), 0)
 on conflict (chain_id, submitter, nonce) do update
    set state = 3 /* RECYCLABLE */, owner_token = excluded.owner_token, deadline = excluded.deadline,
        tx_hash = null, reason = excluded.reason, updated_at = excluded.updated_at

@@ -26,6 +26,7 @@ mod node;
 mod options;
 pub mod queries;
 mod reservation;
+mod retention;
 mod row;
 mod tx;
 mod worker;

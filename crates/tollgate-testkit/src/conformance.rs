@@ -20,6 +20,7 @@ pub mod nodes;
 pub mod reads;
 pub mod recycling;
 pub mod reservations;
+pub mod retention;
 pub mod server;
 pub mod settle;
 pub mod updates;
@@ -194,6 +195,18 @@ macro_rules! conformance_tests {
                 members_are_read_with_status_and_open_transactions,
                 request_stays_with_its_first_member_whatever_happens_to_the_pool,
                 concurrent_assignments_of_one_request_agree_on_one_member,
+            }
+            retention {
+                removed_transaction_leaves_one_row_and_nothing_else,
+                repeat_of_a_removed_request_makes_no_second_transaction,
+                row_of_a_removed_request_is_refused_by_the_database_itself,
+                open_and_young_transactions_are_not_removed,
+                feed_keeps_its_numbers_and_tells_the_last_one_removed,
+                nonce_of_a_removed_transaction_is_never_handed_back,
+                one_node_at_a_time_holds_the_claim_until_its_term_ends,
+                concurrent_removals_remove_each_transaction_once,
+                request_is_known_at_every_moment_of_its_removal,
+                request_ids_of_removed_transactions_are_forgotten_by_age,
             }
             bad_input {
                 text_that_no_store_can_hold_is_refused_by_name,

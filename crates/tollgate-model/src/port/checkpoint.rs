@@ -41,6 +41,8 @@ pub enum Checkpoint {
     FinalityRecorded,
     /// A takeover is about to look for an expired lease.
     TakeoverStarted,
+    /// Finished transactions are durable in the archive; their rows are still in the database.
+    ArchiveWritten,
 }
 
 names!(Checkpoint {
@@ -60,6 +62,7 @@ names!(Checkpoint {
     FinalityJudged => "finality_judged",
     FinalityRecorded => "finality_recorded",
     TakeoverStarted => "takeover_started",
+    ArchiveWritten => "archive_written",
 });
 
 /// Is called at each checkpoint.

@@ -94,6 +94,9 @@ pub struct FeedPage {
     /// The last position of the whole feed, read together with the items: no entry of any chain or kind
     /// can still appear at or below it (I10).
     pub end: Seq,
+    /// The last position that was removed, read together with the items: a page that begins below it may lack
+    /// entries.
+    pub removed_through: Seq,
 }
 
 impl FeedPage {

@@ -261,6 +261,7 @@ mod tests {
         let made = Uuid::new_v7(uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0));
         assert!(TxId::from_uuid(made) >= TxId::first_at(at(0)));
         assert!(TxId::from_uuid(made) < TxId::first_at(at(1)));
+        assert_eq!(TxId::from_uuid(made).time(), at(0));
         assert_eq!(TxId::first_at(Timestamp::from_unix_micros(-1)), TxId::from_uuid(Uuid::nil()));
     }
 }

@@ -1,6 +1,8 @@
 //! Decodes the rows of both stores by the names of their columns. A value that can't be decoded is a
 //! defect, never a panic.
 
+mod retention;
+
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, Bytes};
@@ -24,6 +26,8 @@ use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
+
+pub use retention::{finished_tx, removed_tx, seq};
 
 type Decoded<T> = Result<T, StoreError>;
 
@@ -375,11 +379,6 @@ pub fn completion(row: &impl SqlRow) -> Decoded<Option<Completion>> {
         payload: row.bytes("payload")?.map(Bytes::copy_from_slice),
         mined: mined_in(row)?,
     }))
-}
-
-/// The end of the feed.
-pub fn feed_end(row: &impl SqlRow) -> Decoded<Seq> {
-    Seq::from_i64(int(row, "last_seq")?).map_err(unreadable)
 }
 
 /// An event that was not delivered yet.

@@ -188,6 +188,10 @@ async fn fill(client: &Client, finished: i64) {
          insert into tx_completion (seq, tx_id, chain_id, submitter, state)
          select i + 1, {id}, 1, {of_row}, case when i % 100000 = 0 then 50 else 40 end
            from generate_series({first}, {FINISHED_ROWS} - 1) i;
+         insert into removed_tx (tx_id, chain_id, submitter, request_id, payload_digest, state,
+                                 finished_at)
+         select {removed_id}, 1, {of_row}, 'removed' || i, sha256('p'), 40, clock_timestamp()
+           from generate_series({first}, {FINISHED_ROWS} - 1) i;
          insert into nonce_reservation
                 (chain_id, submitter, nonce, state, owner_token, deadline)
          select 1, {of_row}, i, case when i >= {FINISHED_ROWS} then 3 else 2 end, {id},
@@ -201,6 +205,7 @@ async fn fill(client: &Client, finished: i64) {
         of_row = submitter_sql("i"),
         idle = "decode(lpad(to_hex(1000000 + i), 40, '0'), 'hex')",
         id = id_sql("i"),
+        removed_id = id_sql("(100000000 + i)"),
         hash = hash_sql("i"),
     );
     client.batch_execute(&fill).await.unwrap();
@@ -234,6 +239,9 @@ fn loop_queries() -> Vec<LoopQuery> {
     let submitters = column(|row| submitter_sql(&row.to_string()));
     let tokens = column(|_| "7::bigint".to_owned());
     let ids = column(|row| id_sql(&row.to_string()));
+    let first = FINISHED_ROWS / 20 * 19;
+    let finished = (first..first + ASKED).map(|row| id_sql(&row.to_string()));
+    let finished = format!("array[{}]", finished.collect::<Vec<_>>().join(","));
     let requests = column(|row| format!("'r{row}'"));
     let unknown = column(|row| format!("'unknown{row}'"));
     let hashes = column(|row| hash_sql(&row.to_string()));
@@ -262,11 +270,27 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_line_head", OPEN_ROWS, format!("1, {someone}")),
         query("tx_slots", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("tx_final_slots", OPEN_ROWS + ASKED, format!("1, {someone}, {ASKED}")),
-        query("tx_get", 1, an_id.clone()),
+        query("tx_get", ASKED, ids.clone()),
         query("tx_versions", ASKED, ids.clone()),
         query("tx_by_request", 1, format!("1, {someone}, 'r3'")),
         query("tx_by_hash", ASKED, hashes),
-        query("attempt_of", ASKED, ids),
+        query("attempt_of", ASKED, ids.clone()),
+        query("confirmation_get", ASKED, ids.clone()),
+        query("retention_page", ASKED, format!("0, {ASKED}, 0")),
+        query("retention_take", ASKED, format!("{finished}, 0")),
+        query("removed_insert", ASKED, finished.clone()),
+        query("removed_slots_put", ASKED, finished.clone()),
+        query("attempt_delete", ASKED, finished.clone()),
+        query("history_delete", ASKED, finished.clone()),
+        query("confirmation_delete", ASKED, finished.clone()),
+        query("receipt_delete", ASKED, finished.clone()),
+        query("diagnosis_delete", ASKED, finished.clone()),
+        query("completion_delete", ASKED, finished.clone()),
+        query("tx_delete", ASKED, finished),
+        query("stuck_delete", 1, "1".to_owned()),
+        query("removed_get", 1, an_id.clone()),
+        query("removed_by_request", 1, format!("1, {someone}, 'r3'")),
+        query("removed_forget", ASKED, format!("0, {ASKED}")),
         query("reservation_page", ASKED, format!("1, {someone}, -1, {ASKED}")),
         query("reservation_used_from", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("reservation_lowest", 1, format!("1, {someone}, 0")),
@@ -278,7 +302,7 @@ fn loop_queries() -> Vec<LoopQuery> {
             format!("1, {someone}, {nonces}, {tail}, '', true, true"),
         ),
         query("submitter_history_page", ASKED, format!("1, {someone}, 0, {ASKED}")),
-        query("history_page", ASKED, format!("{an_id}, 0, {ASKED}")),
+        query("history_page", ASKED, format!("{ids}, 0, {ASKED}")),
         query("completion_page", ASKED, format!("1, {tail}, {ASKED}, false")),
         query("completion_page", ASKED, format!("1, {tail}, {ASKED}, true")),
         query("completion_page", ASKED, format!("null, {tail}, {ASKED}, true")),

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tollgate_api::{Completion, path};
 
-use super::remote::{self, RemoteArgs, print_line};
+use super::remote::{self, Failed, RemoteArgs, print_line};
 use super::table::{cell, clean};
 use super::tx::show::to_the_second;
 use crate::failure::Failure;
@@ -21,9 +21,9 @@ const WAIT: &str = "30s";
 pub(super) struct CompletionsArgs {
     #[command(flatten)]
     remote: RemoteArgs,
-    /// The last number that was seen; the feed goes on after it.
-    #[arg(long, default_value_t = 0)]
-    after: u64,
+    /// The last number that was seen; the feed goes on after it. Without it, from the oldest entry on.
+    #[arg(long)]
+    after: Option<u64>,
     /// Show transactions that became stuck, or ceased to be, as well.
     #[arg(long)]
     stuck: bool,
@@ -40,7 +40,7 @@ struct Page {
 }
 
 pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
-    let CompletionsArgs { remote, mut after, stuck, follow } = args;
+    let CompletionsArgs { remote, after: asked, stuck, follow } = args;
     remote::run(remote, async |remote| {
         let page_after = |after: u64, wait: Option<&str>| {
             let wait = wait.map(str::to_owned);
@@ -52,7 +52,17 @@ pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
             )
         };
         // The first page without retries: a node that is not there is reported at once.
-        let mut page: Page = remote.get(&page_after(after, None)).await?.value;
+        let mut after = asked.unwrap_or(0);
+        let first = remote.get::<Page>(&page_after(after, None)).await;
+        let mut page = match first {
+            Err(Failed::Refused(refusal)) if asked.is_none() && refusal.oldest().is_some() => {
+                let oldest = refusal.oldest().unwrap_or(1);
+                eprintln!("tollgate: the entries before {oldest} were removed");
+                after = oldest.saturating_sub(1);
+                remote.get::<Page>(&page_after(after, None)).await?.value
+            }
+            first => first?.value,
+        };
         loop {
             for item in &page.items {
                 match remote.json {

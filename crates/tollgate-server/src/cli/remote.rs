@@ -88,6 +88,11 @@ impl Refusal {
         self.problem.as_ref().and_then(Problem::known_code) == Some(code)
     }
 
+    /// The oldest number of the feed, in the refusal of a cursor before it.
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.problem.as_ref().and_then(|problem| problem.oldest)
+    }
+
     fn is_retryable(&self) -> bool {
         self.problem.as_ref().is_some_and(|problem| problem.retryable)
     }

@@ -11,6 +11,7 @@ use super::keys::{KEYS, Key, find};
 use super::load::Values;
 use super::parse::duration_text;
 use super::settings::Settings;
+use super::types::{Age, RetentionMode};
 use super::value::Problem;
 use super::{Purpose, own_url};
 
@@ -29,6 +30,7 @@ pub(super) fn apply(
     rules.lease(settings);
     rules.stuck(settings);
     rules.hook();
+    rules.retention(settings);
     rules.warn_of_settings_without_effect(settings);
     if purpose == Purpose::Serve {
         rules.serve(settings);
@@ -212,6 +214,32 @@ impl Rules<'_> {
             ),
             (false, true) => self.refuse(SECRET, "needs stuck.hook.url, which is not given"),
             (true, true) | (false, false) => {}
+        }
+    }
+
+    /// Nothing is dropped by accident: what becomes of removed transactions is said in as many words.
+    fn retention(&mut self, settings: &Settings) {
+        const FINISHED_AFTER: &str = "retention.finished_after";
+        const ARCHIVE_DIR: &str = "retention.archive_dir";
+        let retention = &settings.retention;
+        let Some(Age(finished_after)) = retention.finished_after else { return };
+        let has_folder = retention.archive_dir.is_some();
+        match (retention.mode, has_folder) {
+            (None, _) if !self.is_refused("retention.mode") => self.refuse(
+                FINISHED_AFTER,
+                "needs retention.mode: archive, with retention.archive_dir, or drop",
+            ),
+            (Some(RetentionMode::Archive), false) if !self.is_refused(ARCHIVE_DIR) => {
+                self.refuse("retention.mode", "archive needs retention.archive_dir");
+            }
+            (Some(RetentionMode::Drop), true) => {
+                self.refuse(ARCHIVE_DIR, "contradicts retention.mode, which is drop");
+            }
+            _ => {}
+        }
+        if let Some(Age(request_ids)) = retention.request_ids {
+            let kept = ("retention.request_ids", request_ids);
+            self.refuse_above((FINISHED_AFTER, finished_after), kept);
         }
     }
 

@@ -24,6 +24,17 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A duration that may be given in days.
+pub(crate) fn age(text: &str) -> Result<Duration, String> {
+    let day = Duration::from_secs(86_400);
+    let days = text.strip_suffix('d').map(|days| days.parse().ok().map(|days: u32| day * days));
+    match days.unwrap_or_else(|| parse_duration(text)) {
+        Some(age) if age <= day * 36_500 => Ok(age),
+        Some(_) => Err("must be at most 36500d".to_owned()),
+        None => Err("must be like 90d, 12h or 30m".to_owned()),
+    }
+}
+
 /// The duration as text, in the largest unit that gives a whole number.
 pub(crate) fn duration_text(duration: Duration) -> String {
     let millis = duration.as_millis();

@@ -6,11 +6,13 @@
 mod chain;
 mod database;
 mod node;
+mod retention;
 mod stuck;
 mod submitter;
 
 pub(crate) use database::DatabaseSettings;
 pub(crate) use node::ChainEntry;
+pub(crate) use retention::RetentionSettings;
 pub(crate) use submitter::KeySettings;
 
 use super::field::Field;
@@ -60,6 +62,7 @@ sections! {
     reconcile: stuck::ReconcileSettings = "reconcile";
     reservations: submitter::ReservationSettings = "reservations";
     confirmations: node::ConfirmationSettings = "confirmations";
+    retention: RetentionSettings = "retention";
     http: node::HttpSettings = "http";
     startup: node::StartupSettings = "startup";
     drain: node::DrainSettings = "drain";

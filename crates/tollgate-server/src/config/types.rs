@@ -32,6 +32,19 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+/// The use of finished transactions that are removed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RetentionMode {
+    /// They are written to files first.
+    Archive,
+    /// They are lost.
+    Drop,
+}
+
+/// An age of stored data: a duration that may be given in days, up to 100 years.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Age(pub(crate) Duration);
+
 /// A cap that may be turned off.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Cap<T>(pub(crate) Option<T>);
@@ -140,6 +153,13 @@ scalar_types! {
     Permille: ValueType::new(Form::Decimal, "number above 1, up to 10", "N"),
         |text, _| parse::factor(text).map(Permille);
     Duration: ValueType::new(Form::Duration, "duration", "DURATION"), duration;
+    Age: ValueType::new(Form::Duration, "duration, also in days", "DURATION"), |text, field| {
+        let (age, min) = (parse::age(text)?, parse::duration(field.min)?);
+        match age < min {
+            true => Err(format!("must be at least {}", duration_text(min))),
+            false => Ok(Self(age)),
+        }
+    };
     FinalityRule: ValueType::new(Form::Text, "`confirmations:N`, `safe` or `finalized`", "RULE"),
         |text, _| parse::finality(text);
     Cap<GasPrice>: AMOUNT, |text, _| limit(text, parse::price).map(Cap);
@@ -212,6 +232,7 @@ choice_types! {
         "recycle" => RejectedSlot::Recycle,
     }
     Role { "full" => Role::Full, "send_only" => Role::SendOnly, "read_only" => Role::ReadOnly, }
+    RetentionMode { "archive" => RetentionMode::Archive, "drop" => RetentionMode::Drop, }
     LogFormat { "pretty" => LogFormat::Pretty, "json" => LogFormat::Json, }
 }
 

@@ -185,9 +185,12 @@ pub(crate) async fn answer_to_known(
     }
 }
 
-/// The transaction of the same request.
+/// The transaction of the same request, or what is kept of it if it was removed.
 async fn known(api: &Api, tx_id: TxId) -> Result<Tx, Problem> {
-    let record = api.store.tx(tx_id).await?;
-    let record = record.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
-    for_callers(api, &record).await
+    if let Some(record) = api.store.tx(tx_id).await? {
+        return for_callers(api, &record).await;
+    }
+    let removed = api.store.removed(tx_id).await?;
+    let removed = removed.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
+    Ok(Tx::archived(&removed))
 }

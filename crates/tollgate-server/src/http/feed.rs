@@ -18,7 +18,7 @@ use super::shared_poll::SharedPoll;
 
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
-        CursorAhead, StoreUnavailable;
+        CursorAhead, CursorRemoved, StoreUnavailable;
 }
 
 /// The end of the feed of each filter, for all long polls.
@@ -49,7 +49,7 @@ impl FeedEnds {
 /// Read the feed of outcomes
 ///
 /// Every transaction that becomes final appears once, in an order that never changes. A reader that
-/// remembers only `next` misses nothing. With `wait` the answer comes as soon as there is something,
+/// remembers only `next` misses nothing; one that is before what retention removed is told so. With `wait` the answer comes as soon as there is something,
 /// or empty after that time, and at once from a node that is being stopped. With `kind=all` there are
 /// also entries of transactions that became stuck (`stuck`) or ceased to be (`unstuck`).
 #[utoipa::path(
@@ -103,6 +103,9 @@ async fn read(
             );
             return Err(Problem::of_field(ErrorCode::CursorAhead, "after", detail));
         }
+        if seen < found.removed_through {
+            return Err(Problem::cursor_removed(after, found.removed_through));
+        }
         let answer = Feed::new(&found, seen, page);
         // What the filter leaves out is passed over, and the wait goes on.
         seen = found.next(seen, page);
@@ -145,6 +148,7 @@ mod tests {
     #[derive(Default)]
     struct Counted {
         entries: Mutex<Vec<Completion>>,
+        removed: u64,
         pages: watch::Sender<u64>,
         ends: watch::Sender<u64>,
     }
@@ -200,7 +204,8 @@ mod tests {
             };
             let items = entries.iter().filter(wanted).cloned().collect();
             drop(entries);
-            Ok(FeedPage { items, end: self.end() })
+            let removed_through = Seq::new(self.removed).unwrap();
+            Ok(FeedPage { items, end: self.end(), removed_through })
         }
 
         async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError> {
@@ -291,6 +296,20 @@ mod tests {
         let none = read(&feed, &watch, own(), at(1), page, Duration::from_millis(1)).await;
         let none = none.unwrap();
         assert_eq!(serde_json::to_value(none).unwrap()["next"], 1);
+    }
+
+    #[tokio::test]
+    async fn cursor_before_removed_entries_is_refused_with_the_oldest_number() {
+        let (feed, watch) =
+            (Counted { removed: 2, ..Counted::default() }, SharedPoll::new(Seq::MIN));
+        (0..3).for_each(|_| feed.add());
+        let (page, at) = (Page::new(10).unwrap(), |seq: u64| Seq::new(seq).unwrap());
+        for after in [0, 1] {
+            let gone = read(&feed, &watch, own(), at(after), page, Duration::ZERO).await;
+            let gone = gone.err().unwrap();
+            assert_eq!((gone.code, gone.body.oldest), (ErrorCode::CursorRemoved, Some(3)));
+        }
+        assert!(read(&feed, &watch, own(), at(2), page, Duration::ZERO).await.is_ok());
     }
 
     #[tokio::test]

@@ -7,8 +7,8 @@ use std::fmt::Display;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use tollgate_api::{ErrorCode, Invalid, Problem as ProblemBody};
-use tollgate_model::ChainId;
-use tollgate_model::port::Owner;
+use tollgate_model::port::{Owner, RemovedTx};
+use tollgate_model::{ChainId, Seq};
 
 /// An error with a stable code, on its way to the caller.
 #[derive(Debug, Clone)]
@@ -48,6 +48,26 @@ impl Problem {
     /// Nothing has the name that this field gives.
     pub(crate) fn not_found(what: &str, field: &str) -> Self {
         Self::new(ErrorCode::NotFound, format!("{field}: there is no such {what}")).about(field)
+    }
+
+    /// The transaction that this field names was removed from the database.
+    pub(crate) fn tx_removed(removed: &RemovedTx, field: &str) -> Self {
+        let body = tollgate_api::RemovedTx::from(removed);
+        let what = format!("the transaction was removed from the database at {}", body.removed_at);
+        let mut problem = Self::of_field(ErrorCode::TxRemoved, field, what);
+        problem.body.removed = Some(body);
+        problem
+    }
+
+    /// A cursor of the feed below which entries were removed.
+    pub(crate) fn cursor_removed(after: Seq, removed_through: Seq) -> Self {
+        let what = format!(
+            "{after} is before the oldest entry of the feed: those up to {removed_through} were \
+             removed; after={removed_through} reads on from there"
+        );
+        let mut problem = Self::of_field(ErrorCode::CursorRemoved, "after", what);
+        problem.body.oldest = Some(removed_through.get() + 1);
+        problem
     }
 
     /// Another node owns the submitter.

@@ -22,13 +22,13 @@ use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page};
 
 may_fail! {
-    TxProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, Unavailable, StoreUnavailable;
+    TxProblems: InvalidPath, InvalidTxId, NotFound, TxRemoved, InvalidQuery, Unavailable, StoreUnavailable;
     HashProblems: InvalidPath, InvalidHex, NotFound, InvalidQuery, Unavailable, StoreUnavailable;
     RequestProblems: MissingField, InvalidField, InvalidAddress, InvalidRequestId, InvalidNumber, WrongChain,
-        NotFound, InvalidQuery, Unavailable, StoreUnavailable;
+        NotFound, TxRemoved, InvalidQuery, Unavailable, StoreUnavailable;
     ListProblems: InvalidQuery, MissingField, InvalidLimit, InvalidCursor, InvalidNumber, InvalidAddress,
         InvalidState, InvalidTime, WrongChain, StoreUnavailable;
-    HistoryProblems: InvalidPath, InvalidTxId, NotFound, InvalidQuery, InvalidLimit, InvalidNumber,
+    HistoryProblems: InvalidPath, InvalidTxId, NotFound, TxRemoved, InvalidQuery, InvalidLimit, InvalidNumber,
         InvalidCursor,
         StoreUnavailable;
 }
@@ -53,14 +53,14 @@ pub(crate) async fn one(
     let view = View::read(&mut params)?;
     params.end()?;
     let tx_id = parse_id(&tx_id)?;
-    let found =
-        api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
+    let found = find(&api, tx_id).await?;
     Ok(axum::Json(in_view(&api, &found, view).await?))
 }
 
 /// Read a transaction by the hash of an attempt
 ///
-/// Of any attempt: one that was replaced or never mined finds its transaction as well.
+/// Of any attempt: one that was replaced or never mined finds its transaction as well. The hashes of
+/// transactions that were removed are not kept: `not_found`.
 #[utoipa::path(
     get,
     path = "/api/v1/tx/by-hash/{hash}",
@@ -118,7 +118,13 @@ pub(crate) async fn by_request(
     };
     let submitter = submitter.ok_or_else(|| Problem::not_found("request", "requestId"))?;
     let found = api.store.tx_by_request(submitter, &request_id).await?;
-    let found = found.ok_or_else(|| Problem::not_found("request", "requestId"))?;
+    let Some(found) = found else {
+        let removed = api.store.removed_by_request(submitter, &request_id).await?;
+        return Err(match removed {
+            Some(removed) => Problem::tx_removed(&removed, "requestId"),
+            None => Problem::not_found("request", "requestId"),
+        });
+    };
     Ok(axum::Json(in_view(&api, &found, view).await?))
 }
 
@@ -205,11 +211,24 @@ pub(crate) async fn history(
     let after = params.after(|number| u32::try_from(number).ok())?;
     params.end()?;
     let tx_id = parse_id(&tx_id)?;
-    api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
+    find(&api, tx_id).await?;
     let found = api.store.history(tx_id, after, page).await?;
     let next = last_of_full_page(&found, page).map(|entry| entry.version);
     let items = found.iter().map(HistoryEntry::from).collect();
     Ok(axum::Json(HistoryPage { items, next }))
+}
+
+/// A transaction by its id, or the problem that says what became of it.
+pub(crate) async fn find(api: &Api, tx_id: TxId) -> Result<TxRecord, Problem> {
+    if let Some(record) = api.store.tx(tx_id).await? {
+        return Ok(record);
+    }
+    // Read second: a removal in between is seen here.
+    let removed = api.store.removed(tx_id).await?;
+    Err(match removed {
+        Some(removed) => Problem::tx_removed(&removed, "txId"),
+        None => Problem::not_found("transaction", "txId"),
+    })
 }
 
 /// The additions to a transaction that a read asks for.

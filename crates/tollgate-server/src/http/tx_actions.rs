@@ -19,11 +19,11 @@ use super::read;
 
 may_fail! {
     ActionProblems: UnreadableBody, InvalidField, InvalidPath, InvalidTxId, InvalidQuery,
-        NotFound, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey, SignedByCaller, FeeCap,
-        Busy;
+        NotFound, TxRemoved, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey, SignedByCaller,
+        FeeCap, Busy;
     ReplaceProblems: UnreadableBody, InvalidField, MissingField, InvalidAddress, InvalidNumber,
         InvalidHex, InvalidFees, InvalidPath, InvalidTxId, InvalidQuery, NotFound,
-        TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey, SignedByCaller, PayloadFixed,
+        TxRemoved, TxNotAllocated, TxMined, TxFinal, TxClosing, NoKey, SignedByCaller, PayloadFixed,
         FeeTooLowToReplace, FeeCap, WouldRevert, InsufficientFunds, GasTooLow,
         GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, InvalidTransaction, Busy;
 }
@@ -137,8 +137,7 @@ async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> 
     let reason = optional_reason(reason)?;
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
     let acted = api.engine.operator().act(tx_id, action, reason).await;
-    let record =
-        api.store.tx(tx_id).await?.ok_or_else(|| Problem::not_found("transaction", "txId"))?;
+    let record = read::find(api, tx_id).await?;
     let (status, outcome) = match acted {
         Ok(Acted::Withdrawn) => (StatusCode::OK, ActionOutcome::Withdrawn),
         Ok(Acted::Signed(hash)) => (StatusCode::ACCEPTED, ActionOutcome::Signed(hash)),

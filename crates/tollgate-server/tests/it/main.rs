@@ -26,6 +26,7 @@ mod operate;
 mod program;
 mod readme;
 mod results;
+mod retention;
 mod secrets;
 mod serving;
 mod signed;

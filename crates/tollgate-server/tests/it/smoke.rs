@@ -55,6 +55,7 @@ const ROWS: &[(&str, &[Row])] = &[
     ("pool remove", &[Ends("{pool} --url {node}", "removed")]),
     ("pool set", &[Ends("{pool} {from} {to} --url {node}", "available")]),
     ("pool show", &[Ends("{pool} --url {node}", "MEMBER")]),
+    ("retention run", &[Ends("--dry-run --config {file}", "would be removed")]),
     (
         "serve",
         &[
@@ -175,7 +176,10 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let key = dev_accounts()[0].private_key.to_string();
         std::fs::write(folder.path().join("keys"), key).unwrap();
-        let file = format!("database.url = \"sqlite:{}\"\n", folder.path().join("f.db").display());
+        let file = format!(
+            "database.url = \"sqlite:{}\"\nretention = {{ finished_after = \"1h\", mode = \"drop\" }}\n",
+            folder.path().join("f.db").display()
+        );
         std::fs::write(folder.path().join("tollgate.toml"), file).unwrap();
         let (url, server) = (format!("http://127.0.0.1:{port}"), PgServer::start().await);
         let mut place =

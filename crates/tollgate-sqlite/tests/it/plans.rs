@@ -9,7 +9,7 @@ use crate::connect;
 const FINISHED: u32 = 1_000_000;
 
 /// Tables that grow for ever.
-const HISTORY: [&str; 8] = [
+const HISTORY: [&str; 9] = [
     "managed_tx",
     "tx_attempt",
     "tx_history",
@@ -17,6 +17,7 @@ const HISTORY: [&str; 8] = [
     "tx_stuck_entry",
     "confirmation",
     "nonce_reservation",
+    "removed_tx",
     "submitter_history",
 ];
 

@@ -160,3 +160,33 @@ fn setting_of_one_database_has_no_effect_with_the_other() {
     }
     assert_eq!(seen.len(), 7, "{seen:?}");
 }
+
+#[test]
+fn retention_drops_nothing_unless_told_so_and_archives_only_into_a_folder() {
+    let problems = |lines: &str| from_file(&format!("[retention]\n{lines}")).problems();
+    let needs_mode = "tollgate.toml:2:18: retention.finished_after: needs retention.mode: archive, \
+                      with retention.archive_dir, or drop";
+    assert_eq!(problems("finished_after = \"90d\"\n"), [needs_mode]);
+    assert_eq!(problems("finished_after = \"90d\"\narchive_dir = \"a\"\n"), [needs_mode]);
+    assert_eq!(
+        problems("finished_after = \"90d\"\nmode = \"archive\"\n"),
+        ["tollgate.toml:3:8: retention.mode: archive needs retention.archive_dir"]
+    );
+    assert_eq!(
+        problems("finished_after = \"90d\"\nmode = \"drop\"\narchive_dir = \"a\"\n"),
+        ["tollgate.toml:4:15: retention.archive_dir: contradicts retention.mode, which is drop"]
+    );
+    assert_eq!(
+        problems("finished_after = \"90d\"\nmode = \"drop\"\nrequest_ids = \"30d\"\n"),
+        [
+            "tollgate.toml:2:18: retention.finished_after: retention.finished_after (2160h) must not \
+          be above retention.request_ids (720h)"
+        ]
+    );
+    assert_eq!(
+        problems("finished_after = \"40000d\"\nmode = \"drop\"\n"),
+        ["tollgate.toml:2:18: retention.finished_after: \"40000d\" must be at most 36500d"]
+    );
+    let lines = "[retention]\nfinished_after = \"90d\"\nmode = \"drop\"\nrequest_ids = \"365d\"\n";
+    assert!(from_file(lines).load(Purpose::Database).is_ok());
+}

@@ -1,0 +1,168 @@
+//! The archive of removed transactions: files of JSON lines, compressed with gzip.
+//!
+//! A file gets its name when everything in it is durable, and is never changed after that. One that ends in
+//! `.partial` is left of an interrupted write; its transactions are still in the database.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde::Serialize;
+use tollgate_api::{ConfirmationList, HistoryEntry, OperatorTx, Tx};
+use tollgate_model::port::{FinishedRecord, FinishedTx, Page, Store};
+use tollgate_model::{Seq, TxId};
+use uuid::Uuid;
+
+use crate::failure::{Failure, io_reason};
+
+/// A transaction as it is archived.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ArchivedTx {
+    /// The number of its final entry in the feed.
+    seq: u64,
+    tx: OperatorTx,
+    /// The stored intent.
+    payload: String,
+    /// The signed bytes of each attempt.
+    raw_attempts: Vec<String>,
+    history: Vec<HistoryEntry>,
+    confirmations: Option<ConfirmationList>,
+}
+
+/// The lines of transactions; those that are not there any more are left out.
+pub(super) async fn lines_of(
+    store: &dyn Store,
+    page: &[FinishedTx],
+) -> Result<Vec<(FinishedTx, Vec<u8>)>, Failure> {
+    let seqs: HashMap<TxId, FinishedTx> = page.iter().map(|tx| (tx.tx_id, *tx)).collect();
+    let tx_ids: Vec<TxId> = page.iter().map(|tx| tx.tx_id).collect();
+    let mut lines = Vec::with_capacity(page.len());
+    for mut whole in store.finished_records(&tx_ids).await? {
+        let Some(tx) = seqs.get(&whole.record.tx_id) else { continue };
+        read_rest_of_history(store, &mut whole).await?;
+        let FinishedRecord { record, attempts, history, confirmations } = &whole;
+        let archived = ArchivedTx {
+            seq: tx.seq.get(),
+            tx: OperatorTx::new(Tx::from(record), record, attempts, history),
+            payload: record.payload.to_string(),
+            raw_attempts: attempts.iter().map(|attempt| attempt.raw.to_string()).collect(),
+            history: history.iter().map(HistoryEntry::from).collect(),
+            confirmations: confirmations
+                .as_ref()
+                .map(|list| ConfirmationList::new(list.new_fork, list.first_block, &list.hashes)),
+        };
+        let mut line = serde_json::to_vec(&archived)?;
+        line.push(b'\n');
+        lines.push((*tx, line));
+    }
+    Ok(lines)
+}
+
+/// Reads what is beyond the first page of an audit trail.
+async fn read_rest_of_history(
+    store: &dyn Store,
+    whole: &mut FinishedRecord,
+) -> Result<(), Failure> {
+    let page = Page::new(Page::MAX)?;
+    let mut is_full = whole.history.len() >= page.limit() as usize;
+    while let Some(last) = whole.history.last().filter(|_| is_full) {
+        let found = store.history(whole.record.tx_id, last.version, page).await?;
+        is_full = found.len() >= page.limit() as usize;
+        whole.history.extend(found);
+    }
+    Ok(())
+}
+
+/// A folder of files.
+#[derive(Clone)]
+pub(super) struct Archive {
+    folder: PathBuf,
+}
+
+impl Archive {
+    /// Makes the folder if it is missing, and checks that files can be written there.
+    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
+        let archive = Self { folder: folder.to_owned() };
+        let checked = std::fs::create_dir_all(folder).and_then(|()| {
+            let probe = archive.partial();
+            OpenOptions::new().write(true).create_new(true).open(&probe)?;
+            std::fs::remove_file(probe)
+        });
+        let named = |error| {
+            let (folder, why) = (folder.display(), io_reason(&error));
+            format!("retention.archive_dir: can't write to {folder}: {why}")
+        };
+        checked.map_err(named)?;
+        Ok(archive)
+    }
+
+    fn partial(&self) -> PathBuf {
+        self.folder.join(format!("{}.partial", Uuid::now_v7().simple()))
+    }
+
+    /// Begins a file. Only its owner may read it: it holds what callers paid for.
+    pub(super) async fn create(&self) -> Result<ArchiveFile, Failure> {
+        let (folder, partial) = (self.folder.clone(), self.partial());
+        blocking(move || {
+            let file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
+            let lines = GzEncoder::new(BufWriter::new(file), Compression::default());
+            Ok(ArchiveFile { folder, partial, lines, first: None, last: Seq::MIN })
+        })
+        .await
+    }
+}
+
+/// A file that is being written.
+pub(super) struct ArchiveFile {
+    folder: PathBuf,
+    partial: PathBuf,
+    lines: GzEncoder<BufWriter<File>>,
+    first: Option<Seq>,
+    last: Seq,
+}
+
+impl ArchiveFile {
+    pub(super) async fn append(
+        mut self,
+        lines: Vec<(FinishedTx, Vec<u8>)>,
+    ) -> Result<Self, Failure> {
+        blocking(move || {
+            for (tx, line) in &lines {
+                self.first.get_or_insert(tx.seq);
+                self.last = tx.seq;
+                self.lines.write_all(line)?;
+            }
+            Ok(self)
+        })
+        .await
+    }
+
+    /// Makes the file durable under its name, which tells the numbers of the feed in it; returns the name.
+    /// Names are unique: a repeat after a crash never replaces an earlier file.
+    pub(super) async fn finish(self) -> Result<String, Failure> {
+        blocking(move || {
+            let Self { folder, partial, lines, first, last } = self;
+            let (first, unique) = (first.unwrap_or(Seq::MIN).get(), Uuid::now_v7().simple());
+            let name = format!("finished-{first:020}-{:020}-{unique}.jsonl.gz", last.get());
+            lines.finish()?.into_inner().map_err(|error| error.into_error())?.sync_all()?;
+            std::fs::rename(partial, folder.join(&name))?;
+            File::open(folder)?.sync_all()?;
+            Ok(name)
+        })
+        .await
+    }
+}
+
+/// Runs file operations where they may block.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    let done = tokio::task::spawn_blocking(work).await?;
+    done.map_err(|error| format!("archive: {}", io_reason(&error)).into())
+}
