@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::answer::{AnswerAction, AnswerClass, action_for};
 use crate::gap::waits_for_predecessor;
 use crate::ids::TxId;
+use crate::route::Route;
 use crate::state::{Allocated, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
@@ -36,6 +37,12 @@ pub struct ResubmitRules {
     pub timeout: Option<Duration>,
     /// The time in the grey zone after which the stuck policy is asked (`grey_zone.timeout`).
     pub grey_zone_timeout: Duration,
+    /// The pause between two sends to private endpoints (`private.resend_interval`). It does not grow: a relay drops a
+    /// transaction after some blocks.
+    pub private_interval: Duration,
+    /// The time without a receipt after which the stuck policy is asked about a private transaction
+    /// (`private.stuck_after`).
+    pub private_stuck_after: Duration,
 }
 
 impl Default for ResubmitRules {
@@ -48,6 +55,8 @@ impl Default for ResubmitRules {
             max_attempts: 20,
             timeout: None,
             grey_zone_timeout: Duration::from_secs(600),
+            private_interval: Duration::from_secs(12),
+            private_stuck_after: Duration::from_secs(600),
         }
     }
 }
@@ -55,12 +64,15 @@ impl Default for ResubmitRules {
 impl ResubmitRules {
     /// The pause after the `resends`th resend.
     ///
-    /// Grows to [`Self::interval_max`]; the jitter follows from the transaction and the count, so that it is
-    /// reproducible.
-    pub fn pause(&self, tx_id: TxId, resends: u32) -> Duration {
+    /// On the public route it grows to [`Self::interval_max`]; the jitter follows from the transaction and the count,
+    /// so that it is reproducible.
+    pub fn pause(&self, route: Route, tx_id: TxId, resends: u32) -> Duration {
         let longest = self.interval_max.max(self.interval);
-        let mut pause = self.interval;
-        for _ in 0..resends.min(GROWTH_STEPS_MAX) {
+        let (mut pause, steps) = match route {
+            Route::Public => (self.interval, resends.min(GROWTH_STEPS_MAX)),
+            Route::Private => (self.private_interval, 0),
+        };
+        for _ in 0..steps {
             pause = percent_of(pause, self.backoff_percent.max(100)).min(longest);
         }
         let per_mille = u32::try_from(scatter(tx_id, resends) % 1_001).unwrap_or(0);
@@ -108,6 +120,9 @@ impl Patience {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitView {
     pub tx_id: TxId,
+    pub route: Route,
+    /// Its private time is over, and public endpoints were not sent it yet.
+    pub fell_back: bool,
     pub state: TxState,
     /// True for the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
     /// not become STUCK: it is not what blocks.
@@ -155,6 +170,11 @@ pub enum ResubmitDecision {
 pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> ResubmitDecision {
     match sending(view.state) {
         Sending::No => return ResubmitDecision::Leave,
+        Sending::OnceUnhindered | Sending::Impatiently | Sending::ForEver if view.fell_back => {
+            return ResubmitDecision::Resend;
+        }
+        // No pool keeps it: what is not sent again is forgotten by the relay.
+        Sending::OnceUnhindered if view.route == Route::Private => {}
         Sending::OnceUnhindered if view.hindrance_is_over => return ResubmitDecision::Resend,
         // I15: the outage in which its time ran out ends without a policy or an operator.
         Sending::OnceUnhindered if is_unheard(view.last_answer) => {}
@@ -171,10 +191,10 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
         return ResubmitDecision::Leave;
     }
     let held = view.hold().is_some();
-    let pause = if held && view.hold_may_be_over {
+    let pause = if held && view.hold_may_be_over && view.route == Route::Public {
         rules.interval
     } else {
-        rules.pause(view.tx_id, view.resends)
+        rules.pause(view.route, view.tx_id, view.resends)
     };
     let until = view.sent_at.after(pause);
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
@@ -300,10 +320,16 @@ fn out_of_patience(
     if grey && hold.is_none() && waited >= rules.grey_zone_timeout {
         return Some(StuckReason::GreyZone);
     }
+    if view.route == Route::Private {
+        // Its resends are frequent and prove nothing, and what public pools know is no evidence: only time counts.
+        return (waited >= rules.private_stuck_after).then(|| {
+            hold.unwrap_or(if grey { StuckReason::GreyZone } else { StuckReason::TimedOut })
+        });
+    }
     // While no endpoint can be reached, resends do not count.
     let outage = is_outage(view.last_answer);
     // The last resend gets its pause too, before the policy is asked.
-    let pause = rules.pause(view.tx_id, view.resends);
+    let pause = rules.pause(view.route, view.tx_id, view.resends);
     let tried = view.resends >= rules.max_attempts && now >= view.sent_at.after(pause);
     let nobody_knows = if grey { StuckReason::GreyZone } else { StuckReason::ResubmitsExhausted };
     (tried && !outage).then(|| hold.unwrap_or(nobody_knows))
@@ -326,6 +352,8 @@ mod tests {
     fn view(state: TxState) -> ResubmitView {
         ResubmitView {
             tx_id: TxId::from_uuid(Uuid::from_u128(7)),
+            route: Route::Public,
+            fell_back: false,
             state,
             is_head: true,
             since: Timestamp::EPOCH,
@@ -445,6 +473,48 @@ mod tests {
             assert_eq!(decide(&rules(), &stuck, at(300)), ResubmitDecision::Resend);
             let over = ResubmitView { hold_may_be_over: true, ..stuck };
             assert_eq!(decide(&rules(), &over, at(30)), ResubmitDecision::Resend);
+        }
+    }
+
+    #[test]
+    fn private_transaction_is_resent_at_its_own_interval_also_when_stuck() {
+        for state in [
+            PENDING,
+            GREY,
+            TxState::Stuck(StuckReason::TimedOut),
+            TxState::Stuck(StuckReason::ResubmitsExhausted),
+            TxState::Stuck(StuckReason::GreyZone),
+        ] {
+            let last_answer = Some(AnswerClass::AlreadyKnown);
+            let route = Route::Private;
+            let private = ResubmitView { route, resends: 9_999, last_answer, ..view(state) };
+            let wait = ResubmitDecision::Wait { until: at(12) };
+            assert_eq!(decide(&rules(), &private, at(11)), wait, "{state:?}");
+            assert_eq!(decide(&rules(), &private, at(12)), ResubmitDecision::Resend, "{state:?}");
+        }
+    }
+
+    #[test]
+    fn private_transaction_is_stuck_by_time_alone() {
+        let route = Route::Private;
+        let private = |state| ResubmitView { route, sent_at: at(599), resends: 50, ..view(state) };
+        for (state, reason) in [(PENDING, StuckReason::TimedOut), (GREY, StuckReason::GreyZone)] {
+            let waits = decide(&rules(), &private(state), at(599));
+            assert_eq!(waits, ResubmitDecision::Wait { until: at(611) });
+            let asked = ResubmitDecision::AskPolicy(reason);
+            assert_eq!(decide(&rules(), &private(state), at(600)), asked);
+        }
+    }
+
+    #[test]
+    fn transaction_that_fell_back_is_sent_at_once_unless_it_must_not_be_sent() {
+        for state in TxState::ALL {
+            let fallen = ResubmitView { fell_back: true, resends: 9_999, ..view(state) };
+            let expected = match sending(state) {
+                Sending::No => ResubmitDecision::Leave,
+                _ => ResubmitDecision::Resend,
+            };
+            assert_eq!(decide(&rules(), &fallen, at(9_999)), expected, "{state:?}");
         }
     }
 

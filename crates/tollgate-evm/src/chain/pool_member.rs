@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate_model::B256;
 use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{B256, Route};
 
 use super::config::ConnectError;
 use super::identity::Identity;
@@ -67,11 +67,19 @@ impl PoolMember {
     }
 
     pub(super) fn reads(&self) -> bool {
-        self.endpoint.role() != Role::SendOnly
+        match self.endpoint.role() {
+            Role::Full | Role::ReadOnly => true,
+            Role::SendOnly | Role::Private => false,
+        }
     }
 
-    pub(super) fn sends(&self) -> bool {
-        self.endpoint.role() != Role::ReadOnly
+    /// Whether transactions of a route are sent to it.
+    pub(super) fn sends(&self, route: Route) -> bool {
+        match self.endpoint.role() {
+            Role::Full | Role::SendOnly => route == Route::Public,
+            Role::ReadOnly => false,
+            Role::Private => route == Route::Private,
+        }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
