@@ -47,7 +47,7 @@ async fn an_older_attempt_that_is_mined_after_a_bump_is_recognised_once(pipeline
     assert_eq!(attempts[1].tx_hash, newer);
     // The pool loses the newer one, and somebody still had the older.
     pipeline.chain.forget(newer).await;
-    pipeline.chain.send(&attempts[0].raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&attempts[0].raw).await;
     pipeline.finish(account(0), &sent).await;
     let record = pipeline.record(sent[0].id).await;
     assert_eq!(record.row.state, TxState::Confirmed);

@@ -46,7 +46,7 @@ async fn transaction_replaced_by_an_outsider_is_diagnosed_where_pools_show_it(pi
     let id = pipeline.pending(&engine, account(0), [10]).await[0].id;
     in_pool(&pipeline, id).await;
     let stranger = signed_by_outsider(account(0), Nonce::MIN, 900, DEAR).await;
-    pipeline.chain.send(&stranger.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&stranger.raw).await;
     let what = match &pipeline.chain {
         TestChain::Devchain(_) => Diagnosis::ReplacedByAnother { hash: stranger.tx_hash },
         // It counts the slot, and does not show with what.

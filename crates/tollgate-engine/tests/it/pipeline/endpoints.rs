@@ -57,7 +57,7 @@ async fn endpoint_that_counts_too_little_gives_no_used_nonce_to_a_new_account(pi
         for nonce in 0..7 {
             let foreign =
                 signed_by_outsider(account, Nonce::new(nonce).unwrap(), 900, MODEST).await;
-            pipeline.chain.send(&foreign.raw, tollgate_model::Route::Public).await;
+            pipeline.chain.send(&foreign.raw).await;
             outsiders.push(foreign.tx_hash);
         }
         pipeline.chain.mine(3).await;
@@ -78,7 +78,7 @@ async fn endpoint_that_counts_too_much_opens_no_hole_for_a_new_account(pipeline:
     odd.change(|faults| *faults = wrong_counts(3));
     let urls = [odd.url(), pipeline.chain.url()];
     let foreign = signed_by_outsider(account(1), Nonce::MIN, 900, MODEST).await;
-    pipeline.chain.send(&foreign.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&foreign.raw).await;
     pipeline.chain.mine(3).await;
     let engine = pipeline.node_over("a", options(), &urls).await;
     for (account, outsiders) in [(account(0), vec![]), (account(1), vec![foreign.tx_hash])] {

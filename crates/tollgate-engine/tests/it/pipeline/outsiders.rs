@@ -30,7 +30,7 @@ async fn pipelined_goes_on_behind_what_an_outsider_mined_or_pooled_and_reuses_no
     let mut sent = pipeline.send(&engine, from, 0..3).await;
     pipeline.mine_until_final(&sent).await;
     let mined = signed_by_outsider(from, nonce(3), 900, MODEST).await;
-    pipeline.chain.send(&mined.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&mined.raw).await;
     pipeline.chain.mine(1).await;
     pipeline
         .eventually("the cursor follows", async || {
@@ -42,7 +42,7 @@ async fn pipelined_goes_on_behind_what_an_outsider_mined_or_pooled_and_reuses_no
     pipeline.mine_until_final(&sent).await;
     // In no block yet, but a pool has it.
     let pooled = signed_by_outsider(from, nonce(6), 901, MODEST).await;
-    pipeline.chain.send(&pooled.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&pooled.raw).await;
     engine.operator().reconcile(from).await.unwrap();
     sent.extend(pipeline.send(&engine, from, 20..22).await);
     pipeline.mine_until_final(&sent).await;
@@ -61,7 +61,7 @@ async fn strict_is_protected_after_one_interval_takes_nothing_and_goes_on_when_r
     let mut sent = pipeline.send(&engine, from, [10]).await;
     pipeline.mine_until_final(&sent).await;
     let foreign = signed_by_outsider(from, nonce(1), 900, MODEST).await;
-    pipeline.chain.send(&foreign.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&foreign.raw).await;
     pipeline.chain.mine(FINALITY).await;
     let status = async || pipeline.store.submitter(from).await.unwrap().unwrap().status;
     let head = pipeline.chain.head().await;
@@ -108,7 +108,7 @@ async fn slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked(pipeline
     let from = account(0);
     let mut sent = pipeline.pending(&engine, from, [10, 11]).await;
     let stranger = signed_by_outsider(from, Nonce::MIN, 900, DEAR).await;
-    pipeline.chain.send(&stranger.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&stranger.raw).await;
     other.change(|faults| faults.is_down = true);
     pipeline.chain.mine(FINALITY * 3).await;
     let (head, id) = (pipeline.chain.head().await, sent[0].id);

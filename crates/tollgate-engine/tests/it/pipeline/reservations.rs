@@ -20,7 +20,7 @@ async fn use_up(pipeline: &Pipeline, engine: &Engine, mine: Reservation, value: 
     let of = mine.submitter;
     let tx = signed_by_outsider(of, mine.nonce, value, MODEST).await;
     engine.reservations().used(of, mine.nonce, mine.owner_token, tx.tx_hash).await.unwrap();
-    pipeline.chain.send(&tx.raw, tollgate_model::Route::Public).await;
+    pipeline.chain.send(&tx.raw).await;
 }
 
 async fn transactions_and_reservations_side_by_side_leave_no_double_and_no_hole(
