@@ -23,8 +23,12 @@ fn private(value: u64, fallback: Option<Duration>) -> Intent {
 
 /// Nothing public is sent again by itself; private ones each second.
 fn quick() -> EngineOptions {
-    let resubmit =
-        ResubmitRules { private_interval: SECOND, jitter_percent: 0, ..patient().resubmit };
+    let resubmit = ResubmitRules {
+        private_interval: SECOND,
+        jitter_percent: 0,
+        max_attempts: 4,
+        ..patient().resubmit
+    };
     EngineOptions { resubmit, diagnose: Some(SECOND), ..patient() }
 }
 
@@ -109,7 +113,7 @@ async fn swallowed_private_transaction_is_stuck_after_its_time_and_still_resent(
     cluster.until(tx, "was with a node", |tx| tx.row.state == PENDING).await;
     let many = async || {
         cluster.clock.advance(SECOND);
-        cluster.chain.private_sends() > 30
+        cluster.chain.private_sends() > 7
     };
     cluster.eventually("sent more often than public ones before they are STUCK", many).await;
     let state = cluster.record(tx).await.row.state;
