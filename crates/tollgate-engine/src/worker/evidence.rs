@@ -323,7 +323,7 @@ fn update_for(
         update.clear_error();
     }
     if is_taken && tx.intent.private.is_some() {
-        let taken = json!({ "route": outcome.route.name(), "endpoint": said });
+        let taken = json!({ "route": outcome.route.name(), "answer": said });
         update.detail = Some(Text::lossy(&taken.to_string()));
     }
     Ok(Some(update))

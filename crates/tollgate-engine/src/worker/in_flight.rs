@@ -278,9 +278,14 @@ impl InFlightTx {
         self.intent.route(self.attempts.first().map(|attempt| attempt.signed_at), now)
     }
 
-    /// Its private time is over, and public endpoints were not sent it yet.
+    /// Its private time is over, and public endpoints were not sent it yet. A new owner knows that by the patience,
+    /// which starts anew with the first public send.
     pub(super) fn fell_back(&self, now: Timestamp) -> bool {
-        self.sending.route == Some(Route::Private) && self.route(now) == Route::Public
+        let was_private = match self.sending.route {
+            Some(route) => route == Route::Private,
+            None => self.route(self.sending.patience.since) == Route::Private,
+        };
+        was_private && self.route(now) == Route::Public
     }
 
     pub(super) fn newest(&self) -> Option<&SentAttempt> {

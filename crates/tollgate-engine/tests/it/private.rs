@@ -152,6 +152,28 @@ async fn fallback_makes_a_stuck_private_transaction_public_and_its_time_starts_a
     assert_eq!(told.count(), 1, "{history:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn fallback_that_is_due_when_a_new_owner_begins_is_carried_out_by_it() {
+    let cluster = cluster().await;
+    cluster.chain.swallow_private(true);
+    let engine = cluster.node("a", quick());
+    let after = quick().resubmit.private_stuck_after / 2;
+    let tx = id(engine.create(account(1), None, private(1, Some(after))).await.unwrap());
+    let many = async || {
+        cluster.clock.advance(SECOND);
+        cluster.record(tx).await.resubmits > quick().resubmit.max_attempts
+    };
+    cluster.eventually("it was resent more often than public ones are", many).await;
+    engine.stop().await;
+    assert!(!is_disclosed(&cluster, tx).await);
+    cluster.clock.advance(after);
+    let _engine = cluster.node("b", quick());
+    cluster.eventually("public endpoints have it", async || cluster.chain.pooled() == 1).await;
+    cluster.mine_until_final(&[tx]).await;
+    let history = cluster.history(tx).await;
+    assert!(history.iter().all(|it| !matches!(it.to, TxState::Stuck(_))), "{history:?}");
+}
+
 /// Public nodes refuse what is behind a private transaction that they never see.
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_behind_a_private_transaction_resend_nothing_until_it_is_mined() {

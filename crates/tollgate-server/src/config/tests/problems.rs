@@ -126,7 +126,8 @@ fn combination_that_can_not_work_is_refused() {
         ),
         (
             "[chain]\nrpc_urls = [\"http://a\", { url = \"http://b\", role = \"secret\" }]",
-            "tollgate.toml:2:46: chain.rpc_urls[1].role: must be full, send_only, read_only or private",
+            "tollgate.toml:2:52: chain.rpc_urls: role \"secret\" must be full or send_only or read_only or \
+             private",
         ),
         (
             "[chain]\nrpc_urls = [{ url = \"http://a\", role = \"read_only\" }, { url = \"http://b\", \
