@@ -17,7 +17,8 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
 /// Writes a duration in its largest whole unit; what is below a millisecond is left out.
 pub fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
-    let is_whole = |(_, unit): &&(&str, u64)| millis > 0 && millis % u128::from(*unit) == 0;
+    let is_whole =
+        |(_, unit): &&(&str, u64)| millis > 0 && millis.is_multiple_of(u128::from(*unit));
     let (unit, size) = UNITS.iter().rev().find(is_whole).unwrap_or(&UNITS[1]);
     format!("{}{unit}", millis / u128::from(*size))
 }

@@ -294,7 +294,7 @@ fn no_estimate(why: &str) -> CreateError {
     Unserved::unavailable(format!("{what}: {why}")).into()
 }
 
-/// Whether the transaction's route has endpoints.
+/// Refuses a transaction whose route has no endpoints.
 fn check_route(context: &Context, intent: &Intent) -> Result<(), CreateError> {
     match intent.first_route() {
         Route::Private if !context.chain.has_private_endpoints() => {

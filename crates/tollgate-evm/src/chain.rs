@@ -93,7 +93,7 @@ struct RecentBlock {
 pub struct EndpointStatus {
     /// Scheme, host and port.
     pub name: String,
-    /// What it is used for.
+    /// Its use.
     pub role: Role,
     /// `unchecked`, `good`, or why the endpoint is not used.
     pub chain_check: String,

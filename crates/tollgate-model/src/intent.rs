@@ -40,7 +40,7 @@ pub struct Intent {
     /// The hash of the transaction, if the caller signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<TxHash>,
-    /// It is sent to private endpoints; to public ones if it is `None`.
+    /// The private route, if the caller chose it; else it is public.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<PrivateRoute>,
 }

@@ -73,7 +73,7 @@ impl PoolMember {
         }
     }
 
-    /// Whether transactions of a route are sent to it.
+    /// Returns whether transactions of a route are sent to it.
     pub(super) fn sends(&self, route: Route) -> bool {
         match self.endpoint.role() {
             Role::Full | Role::SendOnly => route == Route::Public,

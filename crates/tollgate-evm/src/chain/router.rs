@@ -287,7 +287,7 @@ impl Router {
         }
     }
 
-    /// Whether there are endpoints for private transactions, whether they answer now or not.
+    /// Returns whether there are endpoints for private transactions, whether they answer now or not.
     pub(super) fn has_private(&self) -> bool {
         self.members.iter().any(|member| member.sends(Route::Private))
     }

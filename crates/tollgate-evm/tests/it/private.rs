@@ -10,7 +10,7 @@ use tollgate_model::{Address, Bytes, Route, TxHash, Wei, keccak256};
 use crate::fake::{Node, connect, until};
 
 const SEND: &str = "eth_sendRawTransaction";
-/// What names a transaction that is not mined.
+/// Calls that name a transaction which is not mined.
 const TELLING: [&str; 6] = [
     SEND,
     "batch",

@@ -321,7 +321,7 @@ fn takes_public(endpoint: &EndpointConfig) -> bool {
     matches!(endpoint.role, Role::Full | Role::SendOnly)
 }
 
-/// Why a chain with these endpoints can't be used.
+/// The reasons for which a chain with these endpoints can't be used.
 fn missing_roles(endpoints: &[EndpointConfig]) -> Vec<&'static str> {
     let is_all = |role: Role| endpoints.iter().all(|endpoint| endpoint.role == role);
     let answers_reads =

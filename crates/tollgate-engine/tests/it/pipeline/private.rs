@@ -45,7 +45,7 @@ impl Endpoints {
         pipeline.node_over(name, Setup { private_urls, ..options.into() }, &urls).await
     }
 
-    /// How many calls to public endpoints contained the bytes, the hash or the data of an attempt.
+    /// Counts the calls to public endpoints that contained the bytes, the hash or the data of an attempt.
     async fn public_calls(&self, pipeline: &Pipeline, of: TxId) -> usize {
         let attempts = pipeline.attempts(of).await;
         let texts = attempts.iter().flat_map(|it| [it.tx_hash.to_string(), it.raw.to_string()]);
