@@ -75,8 +75,8 @@ fn draw_create(world: &World, number: u64) -> PlannedCreate {
         _ => {}
     }
     // Without a draw, which would change every seed.
-    if world.plan.private && number % 3 == 0 {
-        let after = (number % 2 == 0).then_some(FALLBACK);
+    if world.plan.private && number.is_multiple_of(3) {
+        let after = number.is_multiple_of(2).then_some(FALLBACK);
         intent.private = Some(PrivateRoute::with_fallback(after));
     }
     PlannedCreate { submitter, request: format!("r{number}"), value, intent }
