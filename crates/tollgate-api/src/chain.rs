@@ -30,6 +30,9 @@ pub struct Chain {
 pub struct Endpoint {
     /// Scheme, host and port.
     pub name: String,
+    /// Its use: `full`, `send_only`, `read_only` or `private`.
+    #[serde(default)]
+    pub role: Cow<'static, str>,
     /// `good`, `unchecked` while it has not answered, or why it is not used.
     pub check: String,
     /// True while it gets no calls, because of failures or a rate limit.

@@ -84,6 +84,7 @@ codes! {
     InvalidRawTx "invalid_raw_tx" 422 false "Invalid signed transaction";
     NonceMismatch "nonce_mismatch" 422 false "The nonce of the signed transaction is not the next one";
     Expired "expired" 422 false "validUntil has passed";
+    NoPrivateEndpoint "no_private_endpoint" 422 false "The chain has no private endpoint";
     WrongChain "wrong_chain" 422 false "Wrong chain";
     SubmitterDisabled "submitter_disabled" 422 false "The account is disabled";
     UnknownSubmitter "unknown_submitter" 422 false "Unknown submitter";

@@ -50,6 +50,13 @@ pub struct Create {
     pub valid_until: Option<String>,
     /// `true`: a policy or an operator may put another call in its place.
     pub replaceable: Option<bool>,
+    /// `private`: only private endpoints of the chain get it while it is not mined, see docs/private-routing.md.
+    #[schema(value_type = Option<schema::Route>)]
+    pub route: Option<String>,
+    /// With the route `private`: the time after its first signature after which public endpoints get it as well,
+    /// like `10m`. Without it they never do.
+    #[schema(value_type = Option<schema::Duration>)]
+    pub fallback_after: Option<String>,
     /// The caller's own notes: any JSON, up to 16384 bytes as text. Given back with the transaction.
     #[schema(value_type = schema::Anything, required = false)]
     pub metadata: Option<Box<RawValue>>,

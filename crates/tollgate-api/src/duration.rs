@@ -14,9 +14,26 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     number.checked_mul(*millis).map(Duration::from_millis)
 }
 
+/// Writes a duration in its largest whole unit; what is below a millisecond is left out.
+pub fn format_duration(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    let is_whole =
+        |(_, unit): &&(&str, u64)| millis > 0 && millis.is_multiple_of(u128::from(*unit));
+    let (unit, size) = UNITS.iter().rev().find(is_whole).unwrap_or(&UNITS[1]);
+    format!("{}{unit}", millis / u128::from(*size))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn written_duration_is_read_as_the_same() {
+        for text in ["0s", "1ms", "1500ms", "90s", "10m", "25h"] {
+            assert_eq!(format_duration(parse_duration(text).unwrap()), text);
+        }
+        assert_eq!(format_duration(Duration::from_secs(120)), "2m");
+    }
 
     #[test]
     fn duration_needs_a_whole_number_and_a_unit() {

@@ -53,6 +53,8 @@ values! {
     BlockReason = "Why a transaction does not move: its sub-state in lower case.",
         names(distinct(TxState::ALL.into_iter().filter_map(TxState::blocks_with)));
     Depth = "How many open transactions there are in each state.", depth();
+    Duration = "A whole number with a unit: `500ms`, `30s`, `10m`, `1h`.",
+        text().pattern(Some("^[0-9]+(ms|s|m|h)$")).examples([json!("10m")]);
     FeedKind = "Why an entry is in the feed: the transaction is final, became stuck (or stuck for another \
                 reason), or is not stuck any more.",
         names(["final", "stuck", "unstuck"]);
@@ -86,6 +88,9 @@ values! {
     ReservationState = "Where a nonce is: with a caller until the deadline, spent, or waiting for \
                         whoever comes next.",
         names(["RESERVED", "USED", "RECYCLABLE"]);
+    Route = "The endpoints that get a transaction while it is not mined: all that take transactions, or the \
+             private ones alone.",
+        names(tollgate_model::Route::ALL.map(|route| route.name())).default(Some(json!("public")));
     Sender = "An account, or `pool:` and the name of a pool.",
         text().pattern(Some("^(0x[0-9a-fA-F]{40}|pool:[A-Za-z0-9_-]{1,64})$"))
             .examples([json!("0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266"), json!("pool:payouts")]);

@@ -6,13 +6,14 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
-use tollgate_model::Intent;
 use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxRecord};
+use tollgate_model::{Intent, Route};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use crate::attempt::Attempt;
+use crate::duration::format_duration;
 use crate::history::write_state;
 use crate::result::{ConfirmationList, TxLogs, TxResult};
 use crate::schema;
@@ -75,6 +76,14 @@ pub struct Tx {
     pub valid_until: Option<String>,
     /// `true`: another call may replace it.
     pub replaceable: bool,
+    /// The route that its caller chose.
+    #[serde(default = "public")]
+    #[schema(value_type = schema::Route)]
+    pub route: Cow<'static, str>,
+    /// The time after which a private transaction is sent to public endpoints as well; null if never.
+    #[serde(default)]
+    #[schema(value_type = Option<schema::Duration>, required)]
+    pub fallback_after: Option<String>,
     /// The caller's own notes, byte for byte as they were given.
     #[schema(value_type = schema::Anything, required)]
     pub metadata: Option<Box<RawValue>>,
@@ -82,6 +91,11 @@ pub struct Tx {
     /// times are known. Only in the answer to a repeated create; left out otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub archived: bool,
+}
+
+/// The route in answers of nodes that know none.
+const fn public() -> Cow<'static, str> {
+    Cow::Borrowed(Route::Public.name())
 }
 
 /// A transaction that all those behind it wait for.
@@ -225,6 +239,12 @@ impl From<&TxRecord> for Tx {
         let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
         let to = intent.as_ref().and_then(|intent| intent.to);
         let value = intent.as_ref().map(|intent| intent.value);
+        let private = match &intent {
+            Some(intent) => intent.private,
+            None => Intent::route_of_unreadable(&record.payload),
+        };
+        let route = if private.is_some() { Route::Private } else { Route::Public };
+        let fallback_after = private.and_then(|private| private.fallback_after());
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
         let hash = mined.map(|mined| mined.tx_hash).or(record.newest_hash);
@@ -247,6 +267,8 @@ impl From<&TxRecord> for Tx {
             updated_at: format_time(record.updated_at),
             valid_until: record.valid_until.map(format_time),
             replaceable,
+            route: route.name().into(),
+            fallback_after: fallback_after.map(format_duration),
             metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),
             archived: false,
         }

@@ -5,7 +5,7 @@ use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
-use tollgate_model::{Intent, Nonce, RequestId, TxId};
+use tollgate_model::{Intent, Nonce, PrivateRoute, RequestId, TxId};
 
 use crate::errors::Unserved;
 
@@ -48,8 +48,8 @@ pub struct SignedIntent {
 }
 
 impl SignedIntent {
-    /// Takes a signed transaction with the caller's notes.
-    pub fn new(signed: PreSigned, metadata: Option<String>) -> Self {
+    /// Takes a signed transaction with the caller's notes and route.
+    pub fn new(signed: PreSigned, metadata: Option<String>, private: Option<PrivateRoute>) -> Self {
         let PreSigned { tx_hash, raw, draft } = signed;
         let intent = Intent {
             data: draft.data,
@@ -60,6 +60,7 @@ impl SignedIntent {
             max_priority_fee_per_gas: draft.fees.max_priority_fee,
             metadata,
             signed: Some(tx_hash),
+            private,
             ..Intent::call(draft.to, draft.value.0)
         };
         let kind = AttemptKind::Intent;
@@ -86,6 +87,9 @@ pub enum CreateError {
     /// The account takes no new transactions.
     #[error("the account is disabled")]
     Disabled,
+    /// A private transaction on a chain without private endpoints.
+    #[error("the chain has no private endpoint")]
+    NoPrivateEndpoint,
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,

@@ -8,9 +8,10 @@ use tollgate_model::fees::first_offer;
 use tollgate_model::port::chain::Call;
 use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
-    OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
+    NoEstimate, OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas,
+    judge_price,
 };
-use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, TxId, U256, Wei};
+use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Route, Submitter, TxId, U256, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
@@ -85,6 +86,7 @@ impl Engine {
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
+        check_route(&self.context, &intent)?;
         let signed = Some((nonce, attempt));
         let new = NewCreate { submitter, request_id, intent, payload, signed };
         Ok(PreparedCreate::New(Box::new(new)))
@@ -286,12 +288,29 @@ fn check_key(context: &Context, submitter: Submitter) -> Result<(), CreateError>
     })
 }
 
+/// A private call can't be estimated now, or not at all.
+fn no_estimate(why: &str) -> CreateError {
+    let what = "only private endpoints may estimate a private call; give payload.gas if they can't";
+    Unserved::unavailable(format!("{what}: {why}")).into()
+}
+
+/// Refuses a transaction whose route has no endpoints.
+fn check_route(context: &Context, intent: &Intent) -> Result<(), CreateError> {
+    match intent.first_route() {
+        Route::Private if !context.chain.has_private_endpoints() => {
+            Err(CreateError::NoPrivateEndpoint)
+        }
+        Route::Private | Route::Public => Ok(()),
+    }
+}
+
 /// Fills in what the caller left open.
 async fn fill_in(
     context: &Context,
     submitter: Submitter,
     mut intent: Intent,
 ) -> Result<Intent, CreateError> {
+    check_route(context, &intent)?;
     if intent.gas.is_some() {
         return Ok(intent);
     }
@@ -301,7 +320,17 @@ async fn fill_in(
         value: Wei(intent.value),
         data: intent.data.clone(),
     };
-    let estimate = estimated_gas(context.chain.estimate_call(&call).await?)?;
+    let route = intent.first_route();
+    let estimated = context.chain.estimate_call(&call, route).await;
+    let estimate = match (estimated.map(estimated_gas), route) {
+        (Ok(Ok(gas)), _) => gas,
+        (Ok(Err(refused @ NoEstimate::Refused(_))), _) => return Err(refused.into()),
+        (Ok(Err(why)), Route::Public) => return Err(why.into()),
+        (Err(why), Route::Public) => return Err(why.into()),
+        // Public endpoints must not see the call.
+        (Ok(Err(NoEstimate::Unavailable(why))), Route::Private) => return Err(no_estimate(&why)),
+        (Err(why), Route::Private) => return Err(no_estimate(&why.to_string())),
+    };
     let price = GasPrice::default();
     let unpriced = Fees { gas_limit: estimate, max_fee: price, max_priority_fee: None };
     let demand = PricedTx::of(&intent, unpriced);

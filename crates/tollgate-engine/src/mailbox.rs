@@ -12,7 +12,7 @@ use tollgate_model::port::policy::StuckDecision;
 use tollgate_model::port::{Lease, TxReceipt};
 use tollgate_model::reconcile::ReceiptLookup;
 use tollgate_model::stuck::Trigger;
-use tollgate_model::{B256, Bytes, Nonce, TxHash, TxId};
+use tollgate_model::{B256, Bytes, Nonce, Route, TxHash, TxId};
 
 /// Something that happened outside.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -43,6 +43,8 @@ pub(crate) enum WorkerEvent {
 pub(crate) struct SendOutcome {
     pub(crate) tx_id: TxId,
     pub(crate) raw: Bytes,
+    /// The route on which it was sent.
+    pub(crate) route: Route,
     pub(crate) answer: SendAnswer,
     /// An earlier try with the same bytes had no clear answer.
     pub(crate) doubted: bool,

@@ -1,18 +1,19 @@
 //! Hands signed bytes to nodes, in the order of their nonces.
 //!
 //! One per submitter, beside its worker, so that a slow node delays neither intake nor others
-//! (I14). Never signs, never writes: the outcome of a send is posted to its mailbox. Sends only what its
+//! (I14), with a queue for each route: endpoints of one route never see the transactions of the other, so that there
+//! is no order between them. Never signs, never writes: the outcome of a send is posted to its mailbox. Sends only what its
 //! worker has made durable (I5).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
 use tollgate_model::answer::{AnswerAction, action_for};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::port::chain::SendAnswer;
-use tollgate_model::{Bytes, TxId};
+use tollgate_model::{Bytes, Route, TxId};
 use tracing::debug;
 
 use crate::context::Context;
@@ -31,42 +32,75 @@ const FIRST_PAUSE: Duration = Duration::from_millis(200);
 pub(crate) struct SendJob {
     pub(crate) tx_id: TxId,
     pub(crate) raw: Bytes,
+    /// The endpoints that may see the bytes.
+    pub(crate) route: Route,
     /// An earlier try had no clear answer: whatever is answered now, a node may have it.
     doubted: bool,
 }
 
 impl SendJob {
-    pub(crate) const fn new(tx_id: TxId, raw: Bytes) -> Self {
-        Self { tx_id, raw, doubted: false }
+    pub(crate) const fn new(tx_id: TxId, raw: Bytes, route: Route) -> Self {
+        Self { tx_id, raw, route, doubted: false }
     }
 }
 
 /// The way to send. Bounded by the window: a worker only gives what has an open slot.
-#[derive(Clone)]
 pub(crate) struct Sender {
-    jobs: mpsc::UnboundedSender<SendJob>,
-    /// Given, and not yet answered.
-    under_way: Arc<AtomicUsize>,
+    public: RouteSender,
+    /// Started with the first private transaction.
+    private: OnceLock<RouteSender>,
+    context: Arc<Context>,
+    mailbox: Mailbox,
 }
 
 impl Sender {
     /// Starts sending; ends when the handle is dropped.
     pub(crate) fn start(context: &Arc<Context>, mailbox: Mailbox) -> Self {
+        let public = RouteSender::start(context, mailbox.clone(), Route::Public);
+        Self { public, private: OnceLock::new(), context: context.clone(), mailbox }
+    }
+
+    pub(crate) fn is_idle(&self) -> bool {
+        self.public.is_idle() && self.private.get().is_none_or(RouteSender::is_idle)
+    }
+
+    /// Sends, after everything that was given before on the same route.
+    pub(crate) fn send(&self, job: SendJob) {
+        match job.route {
+            Route::Public => self.public.send(job),
+            Route::Private => self
+                .private
+                .get_or_init(|| {
+                    RouteSender::start(&self.context, self.mailbox.clone(), Route::Private)
+                })
+                .send(job),
+        }
+    }
+}
+
+/// Sends the transactions of one route.
+struct RouteSender {
+    jobs: mpsc::UnboundedSender<SendJob>,
+    /// Given, and not yet answered.
+    under_way: Arc<AtomicUsize>,
+}
+
+impl RouteSender {
+    fn start(context: &Arc<Context>, mailbox: Mailbox, route: Route) -> Self {
         let (jobs, inbox) = mpsc::unbounded_channel();
         let (inbox, shared) = (Arc::new(Mutex::new(inbox)), context.clone());
         let under_way = Arc::new(AtomicUsize::new(0));
         let left = under_way.clone();
-        let run = move || run(shared.clone(), mailbox.clone(), inbox.clone(), left.clone());
+        let run = move || run(shared.clone(), mailbox.clone(), route, inbox.clone(), left.clone());
         supervise(&context.actors, "sender", run);
         Self { jobs, under_way }
     }
 
-    pub(crate) fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.under_way.load(Ordering::Acquire) == 0
     }
 
-    /// Sends, after everything that was given before.
-    pub(crate) fn send(&self, job: SendJob) {
+    fn send(&self, job: SendJob) {
         self.under_way.fetch_add(1, Ordering::AcqRel);
         // A sender that is gone was stopped with its worker.
         let _ = self.jobs.send(job);
@@ -78,6 +112,7 @@ type SendQueue = Arc<Mutex<mpsc::UnboundedReceiver<SendJob>>>;
 async fn run(
     context: Arc<Context>,
     mailbox: Mailbox,
+    route: Route,
     inbox: SendQueue,
     under_way: Arc<AtomicUsize>,
 ) {
@@ -89,7 +124,7 @@ async fn run(
             return;
         }
         let done = Done { count, under_way: &under_way };
-        deliver(&context, &mailbox, std::mem::take(&mut jobs)).await;
+        deliver(&context, &mailbox, route, std::mem::take(&mut jobs)).await;
         drop(done);
     }
 }
@@ -108,12 +143,12 @@ impl Drop for Done<'_> {
 
 /// A higher nonce is not handed over before the lower ones were: what has no clear answer is tried
 /// again together with everything behind it.
-async fn deliver(context: &Context, mailbox: &Mailbox, mut jobs: Vec<SendJob>) {
+async fn deliver(context: &Context, mailbox: &Mailbox, route: Route, mut jobs: Vec<SendJob>) {
     let mut pause = FIRST_PAUSE;
     for tried in 1..=TRIES_MAX {
         let raws: Vec<Bytes> = jobs.iter().map(|job| job.raw.clone()).collect();
         context.checkpoints.reached(Checkpoint::Sending).await;
-        let answers = context.chain.send_in_order(&raws).await;
+        let answers = context.chain.send_in_order(&raws, route).await;
         context.checkpoints.reached(Checkpoint::NodeAnswered).await;
         let unclear = answers.iter().position(is_unclear);
         let clear = if tried == TRIES_MAX { None } else { unclear };
@@ -138,7 +173,7 @@ fn is_unclear(answer: &SendAnswer) -> bool {
 }
 
 fn outcome(job: SendJob, answer: SendAnswer) -> WorkerEvent {
-    let SendJob { tx_id, raw, doubted } = job;
-    debug!(%tx_id, class = answer.class.name(), doubted, "send answered");
-    WorkerEvent::Answered(SendOutcome { tx_id, raw, answer, doubted })
+    let SendJob { tx_id, raw, route, doubted } = job;
+    debug!(%tx_id, class = answer.class.name(), route = route.name(), doubted, "send answered");
+    WorkerEvent::Answered(SendOutcome { tx_id, raw, route, answer, doubted })
 }

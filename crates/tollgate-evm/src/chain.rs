@@ -54,10 +54,12 @@ use tollgate_model::port::chain::{
     SendAnswer, SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::receipt_support::ReceiptSupport;
-use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, Timestamp, TxHash, U256, Wei};
+use tollgate_model::{
+    Address, B256, Bytes, ChainId, Nonce, Route, Text, Timestamp, TxHash, U256, Wei,
+};
 
 use crate::endpoint::json::{Quantity, TransactionJson};
-use crate::endpoint::{Endpoint, Health};
+use crate::endpoint::{Endpoint, Health, Role};
 
 /// Blocks whose sizes and times are remembered.
 const RECENT_MAX: usize = 256;
@@ -91,6 +93,8 @@ struct RecentBlock {
 pub struct EndpointStatus {
     /// Scheme, host and port.
     pub name: String,
+    /// Its use.
+    pub role: Role,
     /// `unchecked`, `good`, or why the endpoint is not used.
     pub chain_check: String,
     /// Its latency, failures and rate limits.
@@ -158,6 +162,7 @@ impl EvmChain {
         let now = Instant::now();
         let status = |member: &Arc<PoolMember>| EndpointStatus {
             name: member.endpoint.name().to_owned(),
+            role: member.endpoint.role(),
             chain_check: match member.chain_check() {
                 ChainCheck::Pending => "unchecked".to_owned(),
                 ChainCheck::Passed => "good".to_owned(),
@@ -294,14 +299,26 @@ impl Chain for EvmChain {
         receipts::logs(&self.router, of).await
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
-        let receipt = receipts::receipt(&self.router, of).await?;
+    fn has_private_endpoints(&self) -> bool {
+        self.router.has_private()
+    }
+
+    async fn receipt(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxReceipt>, ChainUnavailable> {
+        let receipt = receipts::receipt(&self.router, of, route).await?;
         Ok(receipt.map(|receipt| self.timed(receipt)))
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
+    async fn sighting(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxLocation>, ChainUnavailable> {
         let now = Instant::now();
-        let mut readers = self.router.readers(Needs::Head, now);
+        let mut readers = self.router.readers_on(route, now);
         // Resting endpoints are not waited for, unless there are no others.
         let awake = readers.iter().take_while(|m| !m.endpoint.health().is_resting(now)).count();
         readers.truncate(awake.max(1));
@@ -381,15 +398,19 @@ impl Chain for EvmChain {
         fees::quote(&self.router, &self.fees, speed).await
     }
 
-    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
-        estimate::estimate_call(&self.router, call).await
+    async fn estimate_call(
+        &self,
+        call: &Call,
+        route: Route,
+    ) -> Result<CallEstimate, ChainUnavailable> {
+        estimate::estimate_call(&self.router, call, route).await
     }
 
-    async fn send(&self, raw: &Bytes) -> SendAnswer {
-        send::send(&self.router, raw).await
+    async fn send(&self, raw: &Bytes, route: Route) -> SendAnswer {
+        send::send(&self.router, raw, route).await
     }
 
-    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
-        send_batch::send_in_order(&self.router, raws).await
+    async fn send_in_order(&self, raws: &[Bytes], route: Route) -> Vec<SendAnswer> {
+        send_batch::send_in_order(&self.router, raws, route).await
     }
 }

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::answer::AnswerClass;
 use crate::ids::Nonce;
 use crate::resubmit::ResubmitRules;
+use crate::route::Route;
 
 /// The first pause before the missing one is sent again; it doubles each time.
 pub const PREDECESSOR_PAUSE: Duration = Duration::from_secs(1);
@@ -20,6 +21,7 @@ pub struct LineSlot {
     pub last_answer: Option<AnswerClass>,
     /// The number of times that it was sent again because it seemed to be missing.
     pub gap_resends: u32,
+    pub route: Route,
 }
 
 impl LineSlot {
@@ -43,13 +45,19 @@ pub fn waits_for_predecessor(last_answer: Option<AnswerClass>) -> bool {
 /// refused for the same reason nor found to be present. If there is none, the lowest of the line, which
 /// may be `refused` itself: a node lags, or the slot is not ours to fill.
 ///
+/// `None` if the slot that is missing has another route than `refused`: the endpoints of one route never see the
+/// transactions of the other, so that the refusal tells nothing. What was refused waits until the slot is mined.
+///
 /// `line` has the open slots without a receipt, lowest first.
 pub fn missing_predecessor(
     line: impl DoubleEndedIterator<Item = LineSlot>,
     refused: Nonce,
 ) -> Option<Nonce> {
-    let mut lowest = None;
+    let (mut lowest, mut route) = (None, None);
     for slot in line.rev().filter(|slot| slot.nonce <= refused) {
+        if *route.get_or_insert(slot.route) != slot.route {
+            return None;
+        }
         lowest = Some(slot.nonce);
         if slot.nonce < refused && !slot.is_refused() && !slot.is_there() {
             break;
@@ -71,7 +79,7 @@ mod tests {
 
     fn slot(nonce: u64, last_answer: AnswerClass, gap_resends: u32) -> LineSlot {
         let (nonce, last_answer) = (Nonce::new(nonce).unwrap(), Some(last_answer));
-        LineSlot { nonce, last_answer, gap_resends }
+        LineSlot { nonce, last_answer, gap_resends, route: Route::Public }
     }
 
     fn missing(line: &[LineSlot], refused: u64) -> Option<u64> {
@@ -106,6 +114,18 @@ mod tests {
         assert_eq!(missing(&[refused(5)], 5), Some(5));
         assert_eq!(missing(&[slot(0, AlreadyKnown, 3), slot(1, AlreadyKnown, 3)], 1), Some(0));
         assert_eq!(missing(&[], 5), None);
+    }
+
+    #[test]
+    fn slot_of_another_route_is_not_missing() {
+        let refused = slot(2, NonceTooHigh, 0);
+        for last in [Accepted, AlreadyKnown, InsufficientFunds, NonceTooHigh] {
+            let private = LineSlot { route: Route::Private, ..slot(1, last, 1) };
+            assert_eq!(missing(&[slot(0, Accepted, 0), private, refused], 2), None, "{last}");
+            let private_refused = LineSlot { route: Route::Private, ..refused };
+            assert_eq!(missing(&[slot(1, last, 0), private_refused], 2), None, "{last}");
+            assert_eq!(missing(&[private, private_refused], 2), Some(1), "{last}");
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::metadata;
 use crate::port::batch::Payload;
 use crate::port::chain::Speed;
 use crate::port::signer::{AccessListEntry, TxKind};
+use crate::route::{PrivateRoute, Route, route_at};
 use crate::time::Timestamp;
 
 /// A call to be made from a submitter. Equal intents have equal bytes (I7).
@@ -39,6 +40,9 @@ pub struct Intent {
     /// The hash of the transaction, if the caller signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<TxHash>,
+    /// The private route, if the caller chose it; else it is public.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub private: Option<PrivateRoute>,
 }
 
 impl Intent {
@@ -63,12 +67,26 @@ impl Intent {
             metadata: None,
             replaceable: false,
             signed: None,
+            private: None,
         }
     }
 
     /// When the intent expires.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.valid_until.map(Timestamp::from_unix_micros)
+    }
+
+    /// The route now, of a transaction whose first attempt was signed at this time, if it has one.
+    pub fn route(&self, signed_at: Option<Timestamp>, now: Timestamp) -> Route {
+        route_at(self.private, signed_at, now)
+    }
+
+    /// The route on which the call is estimated and first sent.
+    pub const fn first_route(&self) -> Route {
+        match self.private {
+            Some(_) => Route::Private,
+            None => Route::Public,
+        }
     }
 
     /// The stored encoding: JSON with the fields in the order above. The digest depends on the meaning of
@@ -94,6 +112,16 @@ impl Intent {
     pub fn from_payload(bytes: &[u8]) -> Result<Self, InvalidValue> {
         serde_json::from_slice(bytes)
             .map_err(|error| InvalidValue::new("payload", error.to_string()))
+    }
+
+    /// The stored route of a payload that can't be decoded, for example because a later version wrote it: a
+    /// transaction may be private unless the payload is a JSON object without a route.
+    pub fn route_of_unreadable(bytes: &[u8]) -> Option<PrivateRoute> {
+        let value: Result<serde_json::Value, _> = serde_json::from_slice(bytes);
+        let is_public = value.is_ok_and(|value| {
+            value.as_object().is_some_and(|fields| !fields.contains_key("private"))
+        });
+        (!is_public).then(PrivateRoute::default)
     }
 }
 
@@ -135,6 +163,32 @@ mod tests {
         assert_eq!(with(same).digest(), with(given).digest());
         let other = "{\"a\":18446744073709551618,\"b\":1}";
         assert_ne!(with(other).digest(), with(given).digest());
+    }
+
+    #[test]
+    fn another_route_is_another_intent_and_stored_intents_without_one_are_public() {
+        let public = Intent::transfer(Address::ZERO, U256::ZERO);
+        let stored = public.to_payload().unwrap();
+        assert!(!String::from_utf8_lossy(stored.bytes()).contains("private"), "bytes as before");
+        let mut digests = vec![stored.digest()];
+        for after in [None, Some(60), Some(61)].map(|it| it.map(std::time::Duration::from_secs)) {
+            let private = Some(PrivateRoute::with_fallback(after));
+            let intent = Intent { private, ..public.clone() };
+            let payload = intent.to_payload().unwrap();
+            assert_eq!(Intent::from_payload(payload.bytes()).unwrap(), intent);
+            assert!(!digests.contains(&payload.digest()), "{after:?}");
+            digests.push(payload.digest());
+        }
+    }
+
+    #[test]
+    fn unreadable_payload_counts_as_private_unless_it_shows_no_route() {
+        let public = Intent::transfer(Address::ZERO, U256::ZERO).to_payload().unwrap();
+        assert_eq!(Intent::route_of_unreadable(public.bytes()), None);
+        assert_eq!(Intent::route_of_unreadable(b"{\"new\":1}"), None);
+        for bytes in [&b"{\"private\":{\"new\":1}}"[..], b"\xff", b"7"] {
+            assert_eq!(Intent::route_of_unreadable(bytes), Some(PrivateRoute::default()));
+        }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::answer::{AnswerAction, AnswerClass, action_for};
 use crate::gap::waits_for_predecessor;
 use crate::ids::TxId;
+use crate::route::Route;
 use crate::state::{Allocated, StuckReason, Tracking, TxState};
 use crate::time::Timestamp;
 use crate::transition::TxEvent;
@@ -36,6 +37,12 @@ pub struct ResubmitRules {
     pub timeout: Option<Duration>,
     /// The time in the grey zone after which the stuck policy is asked (`grey_zone.timeout`).
     pub grey_zone_timeout: Duration,
+    /// The pause between two sends to private endpoints (`private.resend_interval`). It does not grow: a relay drops a
+    /// transaction after some blocks.
+    pub private_interval: Duration,
+    /// The time without a receipt after which the stuck policy is asked about a private transaction
+    /// (`private.stuck_after`).
+    pub private_stuck_after: Duration,
 }
 
 impl Default for ResubmitRules {
@@ -48,6 +55,8 @@ impl Default for ResubmitRules {
             max_attempts: 20,
             timeout: None,
             grey_zone_timeout: Duration::from_secs(600),
+            private_interval: Duration::from_secs(12),
+            private_stuck_after: Duration::from_secs(600),
         }
     }
 }
@@ -55,12 +64,15 @@ impl Default for ResubmitRules {
 impl ResubmitRules {
     /// The pause after the `resends`th resend.
     ///
-    /// Grows to [`Self::interval_max`]; the jitter follows from the transaction and the count, so that it is
-    /// reproducible.
-    pub fn pause(&self, tx_id: TxId, resends: u32) -> Duration {
+    /// On the public route it grows to [`Self::interval_max`]; the jitter follows from the transaction and the count,
+    /// so that it is reproducible.
+    pub fn pause(&self, route: Route, tx_id: TxId, resends: u32) -> Duration {
         let longest = self.interval_max.max(self.interval);
-        let mut pause = self.interval;
-        for _ in 0..resends.min(GROWTH_STEPS_MAX) {
+        let (mut pause, steps) = match route {
+            Route::Public => (self.interval, resends.min(GROWTH_STEPS_MAX)),
+            Route::Private => (self.private_interval, 0),
+        };
+        for _ in 0..steps {
             pause = percent_of(pause, self.backoff_percent.max(100)).min(longest);
         }
         let per_mille = u32::try_from(scatter(tx_id, resends) % 1_001).unwrap_or(0);
@@ -108,6 +120,9 @@ impl Patience {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ResubmitView {
     pub tx_id: TxId,
+    pub route: Route,
+    /// Its private time is over, and public endpoints were not sent it yet.
+    pub fell_back: bool,
     pub state: TxState,
     /// True for the head of line ([`crate::stuck::head`]). A transaction behind another one is resent, but does
     /// not become STUCK: it is not what blocks.
@@ -155,6 +170,11 @@ pub enum ResubmitDecision {
 pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> ResubmitDecision {
     match sending(view.state) {
         Sending::No => return ResubmitDecision::Leave,
+        Sending::OnceUnhindered | Sending::Impatiently | Sending::ForEver if view.fell_back => {
+            return ResubmitDecision::Resend;
+        }
+        // No pool keeps it: what is not sent again is forgotten by the relay.
+        Sending::OnceUnhindered if view.route == Route::Private => {}
         Sending::OnceUnhindered if view.hindrance_is_over => return ResubmitDecision::Resend,
         // I15: the outage in which its time ran out ends without a policy or an operator.
         Sending::OnceUnhindered if is_unheard(view.last_answer) => {}
@@ -171,10 +191,10 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
         return ResubmitDecision::Leave;
     }
     let held = view.hold().is_some();
-    let pause = if held && view.hold_may_be_over {
+    let pause = if held && view.hold_may_be_over && view.route == Route::Public {
         rules.interval
     } else {
-        rules.pause(view.tx_id, view.resends)
+        rules.pause(view.route, view.tx_id, view.resends)
     };
     let until = view.sent_at.after(pause);
     if now >= until { ResubmitDecision::Resend } else { ResubmitDecision::Wait { until } }
@@ -300,10 +320,16 @@ fn out_of_patience(
     if grey && hold.is_none() && waited >= rules.grey_zone_timeout {
         return Some(StuckReason::GreyZone);
     }
+    if view.route == Route::Private {
+        // Its resends are frequent and prove nothing, and what public pools know is no evidence: only time counts.
+        return (waited >= rules.private_stuck_after).then(|| {
+            hold.unwrap_or(if grey { StuckReason::GreyZone } else { StuckReason::TimedOut })
+        });
+    }
     // While no endpoint can be reached, resends do not count.
     let outage = is_outage(view.last_answer);
     // The last resend gets its pause too, before the policy is asked.
-    let pause = rules.pause(view.tx_id, view.resends);
+    let pause = rules.pause(view.route, view.tx_id, view.resends);
     let tried = view.resends >= rules.max_attempts && now >= view.sent_at.after(pause);
     let nobody_knows = if grey { StuckReason::GreyZone } else { StuckReason::ResubmitsExhausted };
     (tried && !outage).then(|| hold.unwrap_or(nobody_knows))
@@ -311,153 +337,4 @@ fn out_of_patience(
 
 // `docs/decisions.md` has more cases as tables, which a test compares with the code.
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::test_values::at;
-    use uuid::Uuid;
-
-    const PENDING: TxState = TxState::Tracking(Tracking::Pending);
-    const GREY: TxState = TxState::Allocated(Allocated::UnknownSubmitResult);
-
-    fn rules() -> ResubmitRules {
-        ResubmitRules { jitter_percent: 0, ..ResubmitRules::default() }
-    }
-
-    fn view(state: TxState) -> ResubmitView {
-        ResubmitView {
-            tx_id: TxId::from_uuid(Uuid::from_u128(7)),
-            state,
-            is_head: true,
-            since: Timestamp::EPOCH,
-            resends: 0,
-            sent_at: Timestamp::EPOCH,
-            last_answer: None,
-            hindered_by: None,
-            hold_may_be_over: false,
-            hindrance_is_over: false,
-        }
-    }
-
-    #[test]
-    fn transaction_is_resent_when_its_pause_is_over() {
-        let wait = ResubmitDecision::Wait { until: at(30) };
-        assert_eq!(decide(&rules(), &view(PENDING), at(29)), wait);
-        assert_eq!(decide(&rules(), &view(PENDING), at(30)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn after_the_last_resend_a_policy_is_asked_and_nothing_is_dropped() {
-        let worn = ResubmitView { resends: 20, ..view(PENDING) };
-        let asked = ResubmitDecision::AskPolicy(StuckReason::ResubmitsExhausted);
-        assert_eq!(decide(&rules(), &worn, at(299)), ResubmitDecision::Wait { until: at(300) });
-        assert_eq!(decide(&rules(), &worn, at(300)), asked);
-        let stuck = view(TxState::Stuck(StuckReason::ResubmitsExhausted));
-        let stuck = ResubmitView { last_answer: Some(AnswerClass::AlreadyKnown), ..stuck };
-        assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
-    }
-
-    #[test]
-    fn timeout_counts_from_the_last_action_and_ends_in_stuck() {
-        let rules = ResubmitRules { timeout: Some(Duration::from_secs(3_600)), ..rules() };
-        let timed_out = ResubmitDecision::AskPolicy(StuckReason::TimedOut);
-        assert_eq!(decide(&rules, &view(PENDING), at(3_600)), timed_out);
-        let acted_on = ResubmitView { since: at(3_000), ..view(PENDING) };
-        assert_eq!(decide(&rules, &acted_on, at(3_600)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn hindered_transaction_is_stuck_for_that_reason_and_still_resent() {
-        let rules = ResubmitRules { timeout: Some(Duration::from_secs(60)), ..rules() };
-        let hindered_by = Some(StuckReason::InsufficientFunds);
-        let hindered = ResubmitView { hindered_by, sent_at: at(40), ..view(PENDING) };
-        let asked = ResubmitDecision::AskPolicy(StuckReason::InsufficientFunds);
-        assert_eq!(decide(&rules, &hindered, at(60)), asked);
-        let stuck = view(TxState::Stuck(StuckReason::InsufficientFunds));
-        assert_eq!(decide(&rules, &stuck, at(90)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn timed_out_transaction_is_resent_once_its_hindrance_is_gone() {
-        for reason in [StuckReason::TimedOut, StuckReason::ResubmitsExhausted] {
-            let last_answer = Some(AnswerClass::Accepted);
-            let stuck = ResubmitView { last_answer, ..view(TxState::Stuck(reason)) };
-            assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
-            let free = ResubmitView { hindrance_is_over: true, ..stuck };
-            assert_eq!(decide(&rules(), &free, at(1)), ResubmitDecision::Resend);
-        }
-    }
-
-    #[test]
-    fn transaction_that_timed_out_in_an_outage_is_resent_until_a_node_answers() {
-        let stuck = view(TxState::Stuck(StuckReason::TimedOut));
-        for last_answer in [None, Some(AnswerClass::Transient), Some(AnswerClass::Unknown)] {
-            let unheard = ResubmitView { last_answer, ..stuck };
-            let wait = ResubmitDecision::Wait { until: at(30) };
-            assert_eq!(decide(&rules(), &unheard, at(29)), wait);
-            assert_eq!(decide(&rules(), &unheard, at(30)), ResubmitDecision::Resend, "I15");
-        }
-        let heard = ResubmitView { last_answer: Some(AnswerClass::Accepted), ..stuck };
-        assert_eq!(decide(&rules(), &heard, at(30)), ResubmitDecision::Leave);
-    }
-
-    #[test]
-    fn grey_zone_ends_in_stuck_unless_a_node_names_a_hold() {
-        let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
-        assert_eq!(decide(&rules(), &view(GREY), at(600)), asked);
-        let worn = ResubmitView { resends: 20, ..view(GREY) };
-        assert_eq!(decide(&rules(), &worn, at(300)), asked);
-        let broke = Some(AnswerClass::InsufficientFunds);
-        let held = ResubmitView { last_answer: broke, ..view(GREY) };
-        assert_eq!(decide(&rules(), &held, at(600)), ResubmitDecision::Resend);
-    }
-
-    #[test]
-    fn stored_lack_of_funds_is_a_hold_until_a_new_owner_hears_an_answer() {
-        let unfunded = TxState::Allocated(Allocated::InsufficientFunds);
-        assert_eq!(decide(&rules(), &view(unfunded), at(600)), ResubmitDecision::Resend);
-        let silent = ResubmitView { last_answer: Some(AnswerClass::Unknown), ..view(unfunded) };
-        let asked = ResubmitDecision::AskPolicy(StuckReason::GreyZone);
-        assert_eq!(decide(&rules(), &silent, at(600)), asked);
-    }
-
-    #[test]
-    fn transaction_behind_a_missing_predecessor_is_not_resent_unless_it_is_the_head() {
-        let refused = ResubmitView { last_answer: Some(AnswerClass::NonceTooHigh), ..view(GREY) };
-        assert_eq!(decide(&rules(), &refused, at(30)), ResubmitDecision::Resend);
-        let behind = ResubmitView { is_head: false, ..refused };
-        assert_eq!(decide(&rules(), &behind, at(90_000)), ResubmitDecision::Leave);
-    }
-
-    #[test]
-    fn held_transaction_is_retried_for_ever_and_sooner_when_its_cause_may_be_gone() {
-        for (answer, reason) in [
-            (AnswerClass::InsufficientFunds, StuckReason::InsufficientFunds),
-            (AnswerClass::FeeTooLow, StuckReason::FeeCap),
-            (AnswerClass::Underpriced, StuckReason::FeeCap),
-            (AnswerClass::FeeTooHigh, StuckReason::FeeCap),
-        ] {
-            let held = ResubmitView { last_answer: Some(answer), resends: 20, ..view(GREY) };
-            let asked = ResubmitDecision::AskPolicy(reason);
-            assert_eq!(decide(&rules(), &held, at(300)), asked);
-            let stuck = ResubmitView { state: TxState::Stuck(reason), ..held };
-            let wait = ResubmitDecision::Wait { until: at(300) };
-            assert_eq!(decide(&rules(), &stuck, at(30)), wait);
-            assert_eq!(decide(&rules(), &stuck, at(300)), ResubmitDecision::Resend);
-            let over = ResubmitView { hold_may_be_over: true, ..stuck };
-            assert_eq!(decide(&rules(), &over, at(30)), ResubmitDecision::Resend);
-        }
-    }
-
-    #[test]
-    fn transaction_that_left_stuck_starts_a_new_wait() {
-        for reason in StuckReason::ALL {
-            for event in [TxEvent::Retried, TxEvent::NodeAccepted] {
-                assert!(renews_patience(TxState::Stuck(reason), event), "{reason:?}");
-            }
-        }
-        assert!(renews_patience(TxState::Tracking(Tracking::Mined), TxEvent::Orphaned));
-        for event in [TxEvent::NodeAccepted, TxEvent::Resent, TxEvent::AnswerUnclear] {
-            assert!(!renews_patience(PENDING, event), "more of the same is no news");
-        }
-    }
-}
+mod tests;

@@ -16,8 +16,8 @@ select fencing_token,
 
 -- name: lease_insert
 -- Acquires a lease for the first time. No row: another node was faster.
-insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at)
-values ($1, $2, $3, 1, clock_timestamp() + $4::bigint * interval '1 microsecond')
+insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at, routes_token)
+values ($1, $2, $3, 1, clock_timestamp() + $4::bigint * interval '1 microsecond', 1)
 on conflict do nothing
 returning fencing_token
 
@@ -31,10 +31,11 @@ select 1
    for update
 
 -- name: lease_take_over
--- Second half of a takeover, under the lock of the first: a new owner and the next token (I4).
+-- Second half of a takeover, under the lock of the first: a new owner and the next token (I4). routes_token says that the owner knows routes.
 update submitter_lease
    set owner_node = $3,
        fencing_token = fencing_token + 1,
+       routes_token = fencing_token + 1,
        expires_at = clock_timestamp() + $4::bigint * interval '1 microsecond',
        updated_at = clock_timestamp()
  where chain_id = $1 and submitter = $2
@@ -66,6 +67,13 @@ update submitter_lease l
        expires_at = '-infinity', updated_at = clock_timestamp()
   from held
  where l.chain_id = held.chain_id and l.submitter = held.submitter
+
+-- name: lease_mark_private
+-- Marks a submitter that has private transactions, under its lease: from now on the check of routes_token refuses owners that know no routes.
+update submitter_lease
+   set is_private = true
+ where chain_id = $1 and submitter = $2 and owner_node = $3 and fencing_token = $4
+   and expires_at > clock_timestamp()
 
 -- name: lease_guard
 -- The fence: checks leases and locks them until the commit; returns the places of the valid ones, and the time.

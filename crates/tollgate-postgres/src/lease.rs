@@ -109,6 +109,15 @@ impl LeaseStore for PgStore {
         Ok(upkeep.execute(queries::LEASE_RELEASE, held).await?)
     }
 
+    async fn mark_private(&self, node: &NodeId, lease: Lease) -> Result<(), StoreError> {
+        let (chain_id, address) = key(&lease.submitter);
+        let held: &Parameters<'_> = &[&chain_id, &address, &node.as_str(), &lease.token.as_i64()];
+        match self.pools.work().await?.execute(queries::LEASE_MARK_PRIVATE, held).await? {
+            0 => Err(StoreError::Fenced(lease.submitter)),
+            _ => Ok(()),
+        }
+    }
+
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError> {
         let keys = SubmitterKeys::new(submitters);
         let upkeep = self.pools.upkeep().await?;

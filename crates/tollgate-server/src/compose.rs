@@ -261,6 +261,7 @@ impl ChainStart {
 fn endpoints(chain: &EvmChain) -> Vec<Endpoint> {
     let shown = |status: EndpointStatus| Endpoint {
         name: status.name,
+        role: status.role.name().into(),
         check: status.chain_check,
         resting: status.resting,
         head: status.head.map(|head| head.number),

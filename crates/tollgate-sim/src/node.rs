@@ -164,6 +164,8 @@ fn options(world: &World) -> Result<EngineOptions, InvalidValue> {
             max_attempts: 8,
             timeout: Some(Duration::from_secs(40)),
             grey_zone_timeout: Duration::from_secs(20),
+            private_interval: Duration::from_secs(3),
+            private_stuck_after: Duration::from_secs(20),
             ..ResubmitRules::default()
         },
         stuck: StuckThresholds {

@@ -47,6 +47,8 @@ pub(crate) struct Plan {
     pub(crate) orphans: usize,
     /// A second chain, with the same accounts, lives in the same database.
     pub(crate) second_chain: bool,
+    /// Some intents are private, and the first endpoint takes them.
+    pub(crate) private: bool,
     /// Nodes reach the chain through the real client, not through a model of it.
     pub(crate) real_client: bool,
     /// Endpoints that are read from.
@@ -259,6 +261,7 @@ impl Plan {
                 _ => 0,
             },
             second_chain: rng.below(10) == 0,
+            private: false,
             real_client,
             endpoints: if real_client { 2 + rng.below(2) as usize } else { 2 },
             faults: Faults::draw(rng),
@@ -268,6 +271,7 @@ impl Plan {
         if plan.real_client && plan.intents.is_multiple_of(3) {
             plan.steady.lie = plan.steady.lie.map(Lie::lowered);
         }
+        plan.private = plan.intents.is_multiple_of(4);
         plan.leave_others_well();
         if is_backlog {
             plan.pile_up();

@@ -117,6 +117,8 @@ bugs! {
     OneVoiceTags,
     /// One endpoint is asked about everything.
     OneVoiceInAll,
+    /// Private transactions are sent to public endpoints.
+    RouteIgnored,
 }
 
 impl Bug {
@@ -206,6 +208,7 @@ impl Bug {
                 plan.finality = FinalityRule::Finalized;
             }
             Self::OneVoiceInAll => plan.tell(Lie::Together),
+            Self::RouteIgnored => plan.private = true,
             // The others show in any plan.
             _ => {}
         }

@@ -320,6 +320,7 @@ over_network! {
 over_network! {
     impl LeaseStore {
         owners(submitters: &[Submitter]) -> Vec<Option<Owner>>;
+        mark_private(node: &NodeId, lease: Lease) -> ();
     }
 
     async fn acquire(

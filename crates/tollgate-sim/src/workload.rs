@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_devchain::chain::{Beyond, DroppedTxs, GWEI, Rng};
 use tollgate_engine::{CreateError, Unserved};
-use tollgate_model::{GasPrice, Intent, RequestId, Submitter, Timestamp, U256};
+use tollgate_model::{GasPrice, Intent, PrivateRoute, RequestId, Submitter, Timestamp, U256};
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
 use crate::checker::NO_NODE_TAKES_IT;
@@ -19,6 +19,9 @@ use crate::world::World;
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
 /// The interval at which faults are drawn.
 const FAULT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The time after which half of the private transactions are public.
+const FALLBACK: Duration = Duration::from_secs(10);
 
 /// The difference between a seed and that of its accounts' past.
 const PAST: u64 = 0x7061_7374;
@@ -70,6 +73,11 @@ fn draw_create(world: &World, number: u64) -> PlannedCreate {
         7..=10 if takes_small_ones => intent.data = vec![1; 400].into(),
         7 => intent.data = vec![1; 400].into(),
         _ => {}
+    }
+    // Without a draw, which would change every seed.
+    if world.plan.private && number.is_multiple_of(3) {
+        let after = number.is_multiple_of(2).then_some(FALLBACK);
+        intent.private = Some(PrivateRoute::with_fallback(after));
     }
     PlannedCreate { submitter, request: format!("r{number}"), value, intent }
 }
@@ -145,6 +153,7 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
             | None => {}
             Some(Err(
                 error @ (CreateError::Disabled
+                | CreateError::NoPrivateEndpoint
                 | CreateError::Invalid(_)
                 | CreateError::Unserved(Unserved::UnknownSubmitter)
                 | CreateError::NonceMismatch { .. }),

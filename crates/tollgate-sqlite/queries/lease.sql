@@ -17,8 +17,8 @@ select l.owner_node, l.fencing_token, n.advertise_url,
 
 -- name: lease_insert
 -- Acquires a lease for the first time, for ?4 microseconds, with token 1.
-insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at, updated_at)
-values (?1, ?2, ?3, 1, db_now() + ?4, db_now())
+insert into submitter_lease (chain_id, submitter, owner_node, fencing_token, expires_at, updated_at, routes_token)
+values (?1, ?2, ?3, 1, db_now() + ?4, db_now(), 1)
 
 -- name: lease_lock_expired
 -- First half of a takeover: a row if node ?4 can take the lease over, by the same comparison as in lease_find.
@@ -26,10 +26,10 @@ select 1 from submitter_lease
  where chain_id = ?1 and submitter = ?2 and expires_at + iif(owner_node = ?4, 0, ?3) <= db_now()
 
 -- name: lease_take_over
--- Second half of a takeover, under the same write lock: a new owner and the next token (I4).
+-- Second half of a takeover, under the same write lock: a new owner and the next token (I4). routes_token says that the owner knows routes.
 update submitter_lease
-   set owner_node = ?3, fencing_token = fencing_token + 1, expires_at = db_now() + ?4,
-       updated_at = db_now()
+   set owner_node = ?3, fencing_token = fencing_token + 1, routes_token = fencing_token + 1,
+       expires_at = db_now() + ?4, updated_at = db_now()
  where chain_id = ?1 and submitter = ?2
 returning fencing_token
 
@@ -46,6 +46,13 @@ update submitter_lease
    set owner_node = '', fencing_token = fencing_token + 1, expires_at = -4611686018427387904,
        updated_at = db_now()
  where chain_id = ?1 and submitter = ?2 and owner_node = ?3 and fencing_token = ?4
+
+-- name: lease_mark_private
+-- Marks a submitter that has private transactions, under its lease: from now on the check of routes_token refuses owners that know no routes.
+update submitter_lease
+   set is_private = 1
+ where chain_id = ?1 and submitter = ?2 and owner_node = ?3 and fencing_token = ?4
+   and expires_at > db_now()
 
 -- name: lease_guard
 -- The fence: a row if the writer still holds the lease; the first read of every critical transaction (I1, I2).

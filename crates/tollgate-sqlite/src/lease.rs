@@ -100,6 +100,17 @@ impl LeaseStore for SqliteStore {
         released.await
     }
 
+    async fn mark_private(&self, node: &NodeId, lease: Lease) -> Result<(), StoreError> {
+        let node = node.clone();
+        let marked = self.db.write(move |tx| {
+            guard_or_fenced(tx, &node, lease)?;
+            let (chain_id, address) = key(lease.submitter);
+            let params = (chain_id, address, node.as_str(), lease.token.as_i64());
+            tx.exec(queries::LEASE_MARK_PRIVATE, params)
+        });
+        marked.await.map(|_| ())
+    }
+
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError> {
         let submitters = submitters.to_vec();
         let owners = self.db.read(move |conn| {

@@ -55,6 +55,7 @@ macro_rules! conformance_tests {
                 owners_are_told_in_the_order_asked,
                 orphans_are_the_submitters_with_open_work_and_no_owner,
                 orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last,
+                submitter_with_private_transactions_is_never_owned_by_a_node_that_knows_no_routes,
             }
             fence {
                 a_writer_delayed_after_its_guard_cannot_land_after_a_takeover,

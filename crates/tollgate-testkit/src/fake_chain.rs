@@ -188,6 +188,39 @@ impl FakeChain {
     }
 }
 
+/// Routes.
+impl FakeChain {
+    /// The chain has private endpoints.
+    pub fn add_private_endpoint(&self) {
+        self.script(|script| script.has_private = true);
+    }
+
+    /// Private endpoints accept transactions and do nothing with them, or cease to.
+    pub fn swallow_private(&self, swallows: bool) {
+        self.script(|script| script.swallows_private = swallows);
+    }
+
+    /// Private endpoints can't be reached, or can again.
+    pub fn set_private_down(&self, is_down: bool) {
+        self.script(|script| script.private_down = is_down);
+    }
+
+    /// The number of sends to private endpoints.
+    pub fn private_sends(&self) -> usize {
+        self.lock().script.private_sends
+    }
+
+    /// Whether public endpoints were sent a transaction, or asked about it, before a block had it.
+    pub fn is_disclosed(&self, hash: TxHash) -> bool {
+        self.lock().script.public_hashes.contains(&hash)
+    }
+
+    /// Whether public endpoints estimated a call with this data.
+    pub fn is_call_disclosed(&self, data: &[u8]) -> bool {
+        self.lock().script.public_calls.iter().any(|call| call.data.as_ref() == data)
+    }
+}
+
 /// Money.
 impl FakeChain {
     /// There is a base fee, of so much; what offers less stays in the pool.

@@ -2,6 +2,7 @@
 //! quotas, lag and wrong answers.
 
 mod answers;
+mod log;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tollgate_devchain::chain::Rng;
 use tollgate_model::{Bytes as RawBytes, keccak256};
 
 pub use answers::WrongAnswer;
+use log::CallLog;
 
 /// The duration of a slow answer: the minimum, and the range above it. The maximum is longer than
 /// the five seconds that a node waits for an endpoint.
@@ -82,6 +84,7 @@ impl RpcFaults {
 pub struct RpcProxy {
     url: String,
     faults: Arc<Mutex<RpcFaults>>,
+    log: CallLog,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -96,19 +99,31 @@ impl RpcProxy {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(Mutex::new(RpcFaults::default()));
+        let log = CallLog::default();
         let forwarder = Forwarder {
             endpoint: endpoint.to_owned(),
+            log: log.clone(),
             faults: faults.clone(),
             steady_errors,
             rng: Arc::new(Mutex::new(Rng::new(seed))),
             second: Arc::new(Mutex::new((Instant::now(), 0))),
             client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()),
         };
-        Self { url, faults, task: tokio::spawn(serve(listener, forwarder)) }
+        Self { url, faults, log, task: tokio::spawn(serve(listener, forwarder)) }
     }
 
     pub fn url(&self) -> String {
         self.url.clone()
+    }
+
+    /// Keeps the text of all calls from now on.
+    pub fn record(&self) {
+        self.log.start();
+    }
+
+    /// Returns how many recorded calls contain a text, in any letter case.
+    pub fn calls_with(&self, text: &str) -> usize {
+        self.log.count(text)
     }
 
     pub fn change(&self, change: impl FnOnce(&mut RpcFaults)) {
@@ -125,6 +140,7 @@ impl Drop for RpcProxy {
 #[derive(Clone)]
 struct Forwarder {
     endpoint: String,
+    log: CallLog,
     faults: Arc<Mutex<RpcFaults>>,
     steady_errors: u64,
     rng: Arc<Mutex<Rng>>,
@@ -179,6 +195,7 @@ impl Forwarder {
 
     async fn answer(&self, request: Request<Incoming>) -> Result<Answer, Lost> {
         let body = request.into_body().collect().await.map_err(|_| Lost)?.to_bytes();
+        self.log.note(&body);
         let faults = self.faults();
         if faults.is_down || self.is_hit(faults.lost_requests) {
             return Err(Lost);

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use serde_json::json;
 use tollgate_model::answer::{AnswerAction, AnswerClass, AnsweredTx, action_for, event_for};
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::port::{
@@ -11,7 +12,7 @@ use tollgate_model::port::{
 };
 use tollgate_model::resubmit::hold_of;
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{B256, Nonce, StuckReason, Text, TxEvent, TxId};
+use tollgate_model::{B256, Nonce, Route, StuckReason, Text, TxEvent, TxId};
 use tracing::{debug, warn};
 
 use super::alarm::AlertSubject;
@@ -209,11 +210,12 @@ pub(super) async fn record_answers(
     }
     let hold_is_over = notes.values().any(|notes| notes.ends_hold);
     let mut section = session.section();
-    let mut follow_up = FollowUp::default();
+    let mut follow_ups = Route::ALL.map(FollowUp::on);
     for (nonce, outcome) in &newest {
         let tx = session.state.tx(outcome.tx_id);
         let Some(tx) = tx.filter(|tx| tx.mined.is_none()) else { continue };
-        follow_up.add(*nonce, outcome.answer.class);
+        let follow_up = follow_ups.iter_mut().find(|it| it.route == outcome.route);
+        follow_up.into_iter().for_each(|it| it.add(*nonce, outcome.answer.class));
         section.updates.extend(update_for(tx, outcome, notes[nonce])?);
     }
     record_at(session, section, (Checkpoint::AnswersSeen, Checkpoint::AnswersRecorded)).await?;
@@ -224,21 +226,24 @@ pub(super) async fn record_answers(
         alert_hold(session, outcome);
     }
     let in_flight = session.state.in_flight_mut();
-    if let Some(nonce) = follow_up.taken {
-        in_flight.resend_refused_above(nonce, now);
-    }
-    if let Some(nonce) = follow_up.refused {
-        in_flight.resend_missing(nonce, &session.context.options.resubmit, now);
+    for follow_up in &follow_ups {
+        if let Some(nonce) = follow_up.taken {
+            in_flight.resend_refused_above(nonce, Some(follow_up.route), now);
+        }
+        if let Some(nonce) = follow_up.refused {
+            in_flight.resend_missing(nonce, &session.context.options.resubmit, now);
+        }
     }
     if hold_is_over {
         // Somebody has paid in, or the market came down: what else was held is due now.
         let held = |tx: &&mut InFlightTx| tx.refused_for().is_some() && tx.mined.is_none();
         in_flight.iter_mut().filter(held).for_each(|tx| tx.sending.make_due(now));
     }
-    if !follow_up.used.is_empty() {
+    let used: Vec<Nonce> = follow_ups.into_iter().flat_map(|it| it.used).collect();
+    if !used.is_empty() {
         session.state.note_drift();
         session.agenda.reconcile_soon(now);
-        upkeep::want_lookup(session, &follow_up.used);
+        upkeep::want_lookup(session, &used);
         session.agenda.tick_now();
     }
     Ok(())
@@ -255,9 +260,9 @@ fn alert_hold(session: &mut Session, outcome: &SendOutcome) {
     session.alert(kind, AlertSubject::slot(tx.tx_id, tx.nonce), &outcome.answer.said);
 }
 
-/// The steps that answers call for beside their records.
-#[derive(Default)]
+/// The steps that answers on one route call for beside their records.
 struct FollowUp {
+    route: Route,
     /// The lowest nonce below which a node lacks one.
     refused: Option<Nonce>,
     /// The lowest nonce that a node has now: what was refused behind it is sent again.
@@ -267,6 +272,10 @@ struct FollowUp {
 }
 
 impl FollowUp {
+    const fn on(route: Route) -> Self {
+        Self { route, refused: None, taken: None, used: Vec::new() }
+    }
+
     /// Adds an answer; from the lowest nonce up.
     fn add(&mut self, nonce: Nonce, class: AnswerClass) {
         match action_for(class) {
@@ -312,6 +321,10 @@ fn update_for(
         debug!(tx_id = %tx.tx_id, class = class.name(), said, "send not accepted");
     } else if shown.is_some() && hold.is_none() {
         update.clear_error();
+    }
+    if is_taken && tx.intent.private.is_some() {
+        let taken = json!({ "route": outcome.route.name(), "answer": said });
+        update.detail = Some(Text::lossy(&taken.to_string()));
     }
     Ok(Some(update))
 }

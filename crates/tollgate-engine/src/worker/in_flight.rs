@@ -19,8 +19,8 @@ use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{ResubmitRules, hold, renews_patience};
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
-    Allocated, B256, Bytes, Intent, Nonce, StuckReason, Timestamp, TxEvent, TxHash, TxId, TxState,
-    U256,
+    Allocated, B256, Bytes, Intent, Nonce, Route, StuckReason, Timestamp, TxEvent, TxHash, TxId,
+    TxState, U256,
 };
 use tracing::error;
 
@@ -110,7 +110,8 @@ impl InFlightTx {
         rules: &ResubmitRules,
         now: Timestamp,
     ) -> Self {
-        let sending = Sending::taken_over(&tx, rules, now);
+        let signed_at = tx.attempts.first().map(|attempt| attempt.created_at);
+        let sending = Sending::taken_over(&tx, intent.route(signed_at, now), rules, now);
         let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
         let holds = Holds { shown: shown_by(record.row.state), ..Holds::default() };
         Self {
@@ -210,7 +211,7 @@ impl InFlightTx {
 
     /// Its newest attempt is sent now.
     pub(super) fn note_send(&mut self, now: Timestamp, is_try: bool) {
-        self.sending.note_send(now, is_try);
+        self.sending.note_send(now, self.route(now), is_try);
         self.lookup = Lookup::NOT_WANTED;
         self.holds.hindrance_is_over = false;
         self.answers.sends = self.answers.sends.saturating_add(1);
@@ -270,6 +271,21 @@ impl InFlightTx {
     /// The stored error names the hold as it is now.
     pub(super) fn note_hold_shown(&mut self) {
         self.holds.shown = self.hold();
+    }
+
+    /// The endpoints that may see it now.
+    pub(super) fn route(&self, now: Timestamp) -> Route {
+        self.intent.route(self.attempts.first().map(|attempt| attempt.signed_at), now)
+    }
+
+    /// Its private time is over, and public endpoints were not sent it yet. A new owner knows that by the patience,
+    /// which starts anew with the first public send.
+    pub(super) fn fell_back(&self, now: Timestamp) -> bool {
+        let was_private = match self.sending.route {
+            Some(route) => route == Route::Private,
+            None => self.route(self.sending.patience.since) == Route::Private,
+        };
+        was_private && self.route(now) == Route::Public
     }
 
     pub(super) fn newest(&self) -> Option<&SentAttempt> {
@@ -341,9 +357,9 @@ impl InFlightTx {
     }
 
     /// Its slot in the line, for the rule about a missing lower nonce.
-    pub(super) const fn line_slot(&self) -> LineSlot {
+    pub(super) fn line_slot(&self, now: Timestamp) -> LineSlot {
         let (last_answer, gap_resends) = (self.answers.last, self.sending.gap_resends);
-        LineSlot { nonce: self.nonce, last_answer, gap_resends }
+        LineSlot { nonce: self.nonce, last_answer, gap_resends, route: self.route(now) }
     }
 
     pub(super) fn open_slot(&self, block: BlockStanding, now: Timestamp) -> OpenSlot {
@@ -374,6 +390,7 @@ const fn shown_by(state: TxState) -> Option<StuckReason> {
 pub(super) fn stored_intent(record: &TxRecord) -> Intent {
     Intent::from_payload(&record.payload).unwrap_or_else(|error| {
         error!(tx_id = %record.tx_id, %error, "stored payload unreadable");
-        Intent { signed: Some(TxHash::ZERO), ..Intent::call(None, U256::ZERO) }
+        let private = Intent::route_of_unreadable(&record.payload);
+        Intent { signed: Some(TxHash::ZERO), private, ..Intent::call(None, U256::ZERO) }
     })
 }

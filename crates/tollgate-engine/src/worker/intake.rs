@@ -152,6 +152,12 @@ impl Intake {
         let (expired, mut creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| is_expired(create.intent.expires_at(), now));
         refuse(expired, &CreateError::Expired);
+        if creates.iter().any(|create| create.intent.private.is_some())
+            && let Err(error) = session.mark_private().await
+        {
+            refuse(creates, &error.clone().into());
+            return Err(error.into());
+        }
         let queued = session.state.queue().len();
         let room = session.context.options.queued_max.saturating_sub(queued);
         if creates.len() > room {

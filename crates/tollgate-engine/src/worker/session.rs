@@ -50,6 +50,8 @@ pub(super) struct Session {
     alarm: Alarm,
     sender: Sender,
     count_trouble: CountTrouble,
+    /// The store knows that the submitter has private transactions.
+    is_marked_private: bool,
 }
 
 impl Session {
@@ -72,6 +74,7 @@ impl Session {
             mailbox,
             alarm: retained.alarm,
             count_trouble: CountTrouble::default(),
+            is_marked_private: false,
             context,
         }
     }
@@ -133,6 +136,16 @@ impl Session {
         self.alert(kind, subject, detail);
     }
 
+    /// Has the store keep nodes that know no routes from owning the submitter, before its first private
+    /// transaction is written.
+    pub(super) async fn mark_private(&mut self) -> Result<(), StoreError> {
+        if !self.is_marked_private {
+            self.context.store.mark_private(&self.context.node, self.lease).await?;
+            self.is_marked_private = true;
+        }
+        Ok(())
+    }
+
     /// An empty section under this lease.
     pub(super) const fn section(&self) -> Section {
         Section::new(self.lease)
@@ -183,9 +196,10 @@ impl Session {
     pub(super) fn send_as(&mut self, tx_id: TxId, is_try: bool) {
         let now = self.now();
         let Some(tx) = self.state.tx_mut(tx_id) else { return };
+        let route = tx.route(now);
         tx.note_send(now, is_try);
         if let Some(attempt) = tx.newest() {
-            self.sender.send(SendJob::new(tx_id, attempt.signed.raw.clone()));
+            self.sender.send(SendJob::new(tx_id, attempt.signed.raw.clone(), route));
         }
     }
 

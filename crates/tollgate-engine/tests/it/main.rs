@@ -46,6 +46,7 @@ mod panics;
 mod patience;
 mod pause;
 mod pipeline;
+mod private;
 mod rejected_slots;
 mod repeats;
 mod resends;

@@ -57,6 +57,7 @@ mod funds;
 mod kills;
 mod lost_commits;
 mod outsiders;
+mod private;
 mod reorgs;
 mod reservations;
 mod slots;

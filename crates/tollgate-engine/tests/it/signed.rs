@@ -18,7 +18,7 @@ pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
     let draft = draft(account(1), Nonce::new(nonce).unwrap(), value, fees);
     let signer = FakeSigner(vec![draft.from]);
     let form = signer.sign(vec![draft.clone()]).await.remove(0).unwrap();
-    SignedIntent::new(PreSigned { tx_hash: form.tx_hash, raw: form.raw, draft }, None)
+    SignedIntent::new(PreSigned { tx_hash: form.tx_hash, raw: form.raw, draft }, None, None)
 }
 
 async fn post(engine: &Engine, nonce: u64, value: u64) -> Result<Created, CreateError> {

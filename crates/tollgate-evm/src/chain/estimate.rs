@@ -9,6 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
+use tollgate_model::Route;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::gas_agreement::{GasAgreement, agree_on_gas};
 use tollgate_model::port::chain::{Call, CallEstimate, ChainUnavailable, SendAnswer};
@@ -106,10 +107,14 @@ impl Answers {
 pub(super) async fn estimate_call(
     router: &Router,
     call: &Call,
+    route: Route,
 ) -> Result<CallEstimate, ChainUnavailable> {
     let now = Instant::now();
-    let readers = router.readers(Needs::Head, now);
-    let first = router.voters(Needs::Head, ASKED_FIRST, now).len();
+    let readers = router.readers_on(route, now);
+    let first = match route {
+        Route::Public => router.voters(Needs::Head, ASKED_FIRST, now).len(),
+        Route::Private => ASKED_FIRST,
+    };
     let (object, mut answers) = (call_object(call), Answers::default());
     let (together, others) = readers.split_at(first.min(readers.len()));
     if let Some((_, until)) = router.in_turn(&readers).next() {

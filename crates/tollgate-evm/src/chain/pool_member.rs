@@ -7,8 +7,8 @@ use serde::Deserialize as _;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate_model::B256;
 use tollgate_model::port::chain::BlockRef;
+use tollgate_model::{B256, Route};
 
 use super::block_proof::proven_base_fee;
 use super::config::ConnectError;
@@ -87,11 +87,19 @@ impl PoolMember {
     }
 
     pub(super) fn reads(&self) -> bool {
-        self.endpoint.role() != Role::SendOnly
+        match self.endpoint.role() {
+            Role::Full | Role::ReadOnly => true,
+            Role::SendOnly | Role::Private => false,
+        }
     }
 
-    pub(super) fn sends(&self) -> bool {
-        self.endpoint.role() != Role::ReadOnly
+    /// Returns whether transactions of a route are sent to it.
+    pub(super) fn sends(&self, route: Route) -> bool {
+        match self.endpoint.role() {
+            Role::Full | Role::SendOnly => route == Route::Public,
+            Role::ReadOnly => false,
+            Role::Private => route == Route::Private,
+        }
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable, LogEntry};
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
-use tollgate_model::{B256, GasPrice, Text, TxHash, Wei};
+use tollgate_model::{B256, GasPrice, Route, Text, TxHash, Wei};
 
 use super::disagreements::{Basis, Claim, Subject};
 use super::estimate::class_of;
@@ -311,8 +311,9 @@ fn settle(
 pub(super) async fn receipt(
     router: &Router,
     of: TxHash,
+    route: Route,
 ) -> Result<Option<TxReceipt>, ChainUnavailable> {
-    let readers = router.readers(Needs::Head, Instant::now());
+    let readers = router.readers_on(route, Instant::now());
     let mut absent = false;
     let found = router
         .read(&readers, "eth_getTransactionReceipt", json!([of.to_string()]), |member, answer| {

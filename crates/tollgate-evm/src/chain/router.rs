@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tollgate_model::ChainId;
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
+use tollgate_model::{ChainId, Route};
 
 use super::config::ChainConfig;
 use super::disagreements::{Basis, Claim, Disagreements, LASTING, Subject};
@@ -299,12 +299,25 @@ impl Router {
         readers.filter(|member| member.is_doubted() && is_awake(member)).collect()
     }
 
-    /// Endpoints to send to, best first.
-    pub(super) fn senders(&self, now: Instant) -> Vec<Arc<PoolMember>> {
+    /// Endpoints that may be asked about a transaction of a route that is not mined, best first.
+    pub(super) fn readers_on(&self, route: Route, now: Instant) -> Vec<Arc<PoolMember>> {
+        match route {
+            Route::Public => self.readers(Needs::Head, now),
+            Route::Private => self.senders(route, now),
+        }
+    }
+
+    /// Returns whether there are endpoints for private transactions, whether they answer now or not.
+    pub(super) fn has_private(&self) -> bool {
+        self.members.iter().any(|member| member.sends(Route::Private))
+    }
+
+    /// Endpoints to send transactions of a route to, best first.
+    pub(super) fn senders(&self, route: Route, now: Instant) -> Vec<Arc<PoolMember>> {
         let mut senders: Vec<_> = self
             .members
             .iter()
-            .filter(|member| member.sends() && member.is_on_chain())
+            .filter(|member| member.sends(route) && member.is_on_chain())
             .cloned()
             .collect();
         senders.sort_by_cached_key(|member| {

@@ -15,7 +15,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until};
 use tollgate_model::answer::{AnswerClass, combined};
 use tollgate_model::port::chain::SendAnswer;
-use tollgate_model::{Bytes, TxHash};
+use tollgate_model::{Bytes, Route, TxHash};
 
 use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::{ChainCheck, PoolMember};
@@ -89,15 +89,16 @@ pub(super) const fn is_with_a_node(class: AnswerClass) -> bool {
 #[derive(Clone)]
 pub(super) struct PendingSend {
     pub(super) hash: TxHash,
+    pub(super) route: Route,
     pub(super) params: Value,
     pub(super) earlier: EarlierSends,
 }
 
 impl PendingSend {
-    pub(super) fn begin(router: &Router, raw: &Bytes) -> Self {
+    pub(super) fn begin(router: &Router, raw: &Bytes, route: Route) -> Self {
         let hash = keccak256(raw);
         let earlier = router.with_send_history(|history| history.begin(hash));
-        Self { hash, params: json!([raw.to_string()]), earlier }
+        Self { hash, route, params: json!([raw.to_string()]), earlier }
     }
 
     /// Classifies an endpoint's answer, and remembers for the next send whether it has the transaction.
@@ -123,7 +124,9 @@ impl PendingSend {
 /// Names endpoints that accept transactions and don't pass them on, by what another one did not know later.
 fn warn_swallowing(router: &Router, unknown_to: &PoolMember, swallowed: &[(usize, u32)]) {
     for (place, count) in swallowed {
-        let Some(member) = router.members.get(*place) else { continue };
+        // A private endpoint is there not to pass them on.
+        let is_public = |member: &&Arc<PoolMember>| member.sends(Route::Public);
+        let Some(member) = router.members.get(*place).filter(is_public) else { continue };
         let claim = Claim::new(member.endpoint.name(), format!("{count} accepted"));
         let used = format!("unknown to {} later", unknown_to.endpoint.name());
         let subject = Subject { what: "transactions that it does not pass on", of: "" };
@@ -156,15 +159,16 @@ fn read(
     SendAnswer { class, said: format!("{name}: {said}") }
 }
 
-/// The endpoints to send to, those first that were sent it least often, and an answer for each endpoint
-/// that is left out.
+/// The endpoints of a route to send to, those first that were sent it least often, and an answer for each
+/// endpoint of the route that is left out.
 pub(super) fn plan(
     router: &Router,
+    route: Route,
     times: impl Fn(usize) -> u32,
     now: Instant,
 ) -> (Vec<Arc<PoolMember>>, Vec<EndpointAnswer>) {
     let (mut asked, mut skipped) = (Vec::new(), Vec::new());
-    for member in router.senders(now) {
+    for member in router.senders(route, now) {
         let health = member.endpoint.health();
         if health.is_limited(now) {
             skipped.push((member, AnswerClass::RateLimited, "its quota is used up"));
@@ -185,7 +189,8 @@ pub(super) fn plan(
     let unchecked = router
         .members
         .iter()
-        .filter(|member| member.sends() && matches!(member.chain_check(), ChainCheck::Pending));
+        .filter(|member| member.sends(route))
+        .filter(|member| matches!(member.chain_check(), ChainCheck::Pending));
     skipped.extend(unchecked.cloned().map(|member| {
         (member, AnswerClass::Transient, "it has not said yet which chain it is on")
     }));
@@ -197,8 +202,8 @@ pub(super) fn plan(
 }
 
 /// Sends one transaction.
-pub(super) async fn send(router: &Arc<Router>, raw: &Bytes) -> SendAnswer {
-    send_carefully(router, &PendingSend::begin(router, raw), Vec::new()).await
+pub(super) async fn send(router: &Arc<Router>, raw: &Bytes, route: Route) -> SendAnswer {
+    send_carefully(router, &PendingSend::begin(router, raw, route), Vec::new()).await
 }
 
 /// Sends to a few endpoints, and to all others if none of those accepts it or answers within
@@ -212,7 +217,8 @@ pub(super) async fn send_carefully(
 ) -> SendAnswer {
     let begun = Instant::now();
     let deadline = begun + router.config.send_deadline;
-    let (mut waiting, mut answers) = plan(router, |place| pending.earlier.times(place), begun);
+    let times = |place| pending.earlier.times(place);
+    let (mut waiting, mut answers) = plan(router, pending.route, times, begun);
     answers.extend(earlier);
     let launch = |member: Arc<PoolMember>| -> JoinHandle<EndpointAnswer> {
         // A task of its own: once begun, a send is finished even if another endpoint answers first.
@@ -250,6 +256,9 @@ pub(super) async fn send_carefully(
         }
         // No endpoint accepted it, or none answered in time: send to all others.
         in_flight.extend(waiting.drain(..).map(&launch));
+    }
+    if answers.is_empty() && pending.route == Route::Private {
+        answers.push(unknown("no private endpoint could be asked".to_owned()));
     }
     combine(&answers)
 }

@@ -9,9 +9,9 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use serde_json::Value;
 use tokio::time::{Instant, sleep_until};
-use tollgate_model::Bytes;
 use tollgate_model::answer::{AnswerAction, action_for};
 use tollgate_model::port::chain::SendAnswer;
+use tollgate_model::{Bytes, Route};
 
 use super::pool_member::PoolMember;
 use super::router::Router;
@@ -25,9 +25,13 @@ type BatchAnswers = Vec<Vec<EndpointAnswer>>;
 
 /// Sends transactions in their order. Stops after the first one without a clear answer: those behind it
 /// were not sent, or must be sent again after it.
-pub(super) async fn send_in_order(router: &Arc<Router>, raws: &[Bytes]) -> Vec<SendAnswer> {
-    let sends: Vec<_> = raws.iter().map(|raw| PendingSend::begin(router, raw)).collect();
-    let mut in_batch = if raws.len() > 1 { batch(router, &sends).await } else { Vec::new() };
+pub(super) async fn send_in_order(
+    router: &Arc<Router>,
+    raws: &[Bytes],
+    route: Route,
+) -> Vec<SendAnswer> {
+    let sends: Vec<_> = raws.iter().map(|raw| PendingSend::begin(router, raw, route)).collect();
+    let mut in_batch = if raws.len() > 1 { batch(router, &sends, route).await } else { Vec::new() };
     in_batch.resize(raws.len(), Vec::new());
     let mut answers = Vec::with_capacity(raws.len());
     for (send, in_batch) in sends.iter().zip(in_batch) {
@@ -47,10 +51,10 @@ pub(super) async fn send_in_order(router: &Arc<Router>, raws: &[Bytes]) -> Vec<S
 
 /// Sends all transactions to a few endpoints in one call each, chosen as for a single transaction. There
 /// are no answers at all if one of these endpoints takes no batches.
-async fn batch(router: &Arc<Router>, sends: &[PendingSend]) -> BatchAnswers {
+async fn batch(router: &Arc<Router>, sends: &[PendingSend], route: Route) -> BatchAnswers {
     let begun = Instant::now();
     let times = |place| sends.iter().map(|send| send.earlier.times(place)).sum();
-    let (mut members, _) = plan(router, times, begun);
+    let (mut members, _) = plan(router, route, times, begun);
     let widths = sends.iter().map(|send| send.earlier.width(router.config.fan_out));
     members.truncate(widths.max().unwrap_or(1));
     let mut answers: BatchAnswers = vec![Vec::new(); sends.len()];

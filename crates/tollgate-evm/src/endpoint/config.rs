@@ -21,6 +21,21 @@ pub enum Role {
     SendOnly,
     /// Reads only: transactions are never sent to it.
     ReadOnly,
+    /// Private transactions only, for example a relay to block builders. It gets their bytes, and the questions about
+    /// them while they are not mined; nothing else is read from it.
+    Private,
+}
+
+impl Role {
+    /// Its name in the configuration and in the API.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::SendOnly => "send_only",
+            Self::ReadOnly => "read_only",
+            Self::Private => "private",
+        }
+    }
 }
 
 /// One JSON-RPC endpoint and its limits (I13).

@@ -12,6 +12,7 @@ mod explaining;
 mod fake;
 mod fee_quotes;
 mod overriding;
+mod private;
 mod properties;
 mod receipt_support;
 mod router;

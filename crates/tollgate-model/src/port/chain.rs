@@ -16,6 +16,7 @@ use crate::answer::{AnswerAction, action_for};
 use crate::diagnose::EndpointReport;
 use crate::receipt_support::ReceiptSupport;
 use crate::reconcile::ReceiptLookup;
+use crate::route::Route;
 
 /// A block's position in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -334,12 +335,26 @@ pub trait Chain: Send + Sync {
         Ok(None)
     }
 
-    /// Reads the receipt of one transaction in any block. `None` is an answer, not an error.
-    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable>;
+    /// Returns whether private transactions can be sent.
+    fn has_private_endpoints(&self) -> bool {
+        false
+    }
 
-    /// Finds a transaction at any endpoint. `None` means that no endpoint that answered knows it,
-    /// which proves nothing.
-    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable>;
+    /// Reads the receipt of one transaction in any block from the endpoints of its route. `None` is an
+    /// answer, not an error.
+    async fn receipt(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxReceipt>, ChainUnavailable>;
+
+    /// Finds a transaction at any endpoint of its route. `None` means that no endpoint that answered
+    /// knows it, which proves nothing.
+    async fn sighting(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxLocation>, ChainUnavailable>;
 
     /// Reads an account's nonce counts.
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable>;
@@ -352,12 +367,13 @@ pub trait Chain: Send + Sync {
     async fn count_at(&self, of: Address, block: u64) -> Result<PastCount, ChainUnavailable>;
 
     /// Looks for the receipts of all attempts in an account's slot at *every* readable endpoint,
-    /// including those that are not preferred now. An endpoint's "not found" counts only
+    /// including those that are not preferred now. Only for a slot that the chain has used: then a private
+    /// attempt in it is mined, or can't be mined any more, and its hash discloses nothing. An endpoint's "not found" counts only
     /// if its own count is past the slot.
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch;
 
     /// Reads what each readable endpoint has of an account in its pool and whether it knows any of
-    /// these attempts by hash. There is one entry per endpoint, including those that did not answer.
+    /// these attempts by hash. Never for private attempts. There is one entry per endpoint, including those that did not answer.
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport>;
 
     /// Searches for the transactions that used an account's slots by its count at past blocks, as
@@ -382,22 +398,26 @@ pub trait Chain: Send + Sync {
     /// Quotes the current price.
     async fn fee_quote(&self, speed: Speed) -> Result<FeeQuote, ChainUnavailable>;
 
-    /// Estimates a call on the head.
-    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable>;
+    /// Estimates a call on the head, by the endpoints of its route alone.
+    async fn estimate_call(
+        &self,
+        call: &Call,
+        route: Route,
+    ) -> Result<CallEstimate, ChainUnavailable>;
 
-    /// Sends signed bytes to nodes. There is no error: an unclear result is
+    /// Sends signed bytes to nodes of a route, and to no other endpoint. There is no error: an unclear result is
     /// [`AnswerClass::Unknown`], and a rejection such as [`AnswerClass::Invalid`] is returned only if every
     /// endpoint that was asked agrees.
-    async fn send(&self, raw: &Bytes) -> SendAnswer;
+    async fn send(&self, raw: &Bytes, route: Route) -> SendAnswer;
 
-    /// Sends several transactions in this order: none reaches a node before those ahead of it were
+    /// Sends several transactions of one route in this order: none reaches a node before those ahead of it were
     /// sent. Stops at the first one whose answer calls for the same bytes again
     /// ([`AnswerAction::ResendSame`](crate::answer::AnswerAction::ResendSame)): there are no answers
     /// for the transactions behind it, and their outcome is unknown.
-    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+    async fn send_in_order(&self, raws: &[Bytes], route: Route) -> Vec<SendAnswer> {
         let mut answers = Vec::with_capacity(raws.len());
         for raw in raws {
-            let answer = self.send(raw).await;
+            let answer = self.send(raw, route).await;
             let unclear = action_for(answer.class) == AnswerAction::ResendSame;
             answers.push(answer);
             if unclear {

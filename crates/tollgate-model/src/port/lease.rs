@@ -135,6 +135,10 @@ pub trait LeaseStore: Send + Sync {
     /// Returns how many of them the node still held.
     async fn release(&self, node: &NodeId, leases: &[Lease]) -> Result<u64, StoreError>;
 
+    /// Marks a submitter that has private transactions, for ever. Nodes of a version without routes would hand its
+    /// transactions to public endpoints, so the store grants them no lease of it from now on. Fenced.
+    async fn mark_private(&self, node: &NodeId, lease: Lease) -> Result<(), StoreError>;
+
     /// Returns the owner of each submitter, in the order asked; `None` if there is none.
     async fn owners(&self, submitters: &[Submitter]) -> Result<Vec<Option<Owner>>, StoreError>;
 

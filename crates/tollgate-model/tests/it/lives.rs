@@ -16,7 +16,7 @@ use tollgate_model::resubmit::{
 };
 use tollgate_model::stuck::{Plan, Subject, plan};
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{Allocated, Nonce, Timestamp, TxEvent, TxId, TxState, transition};
+use tollgate_model::{Allocated, Nonce, Route, Timestamp, TxEvent, TxId, TxState, transition};
 use uuid::Uuid;
 
 /// Events from outside.
@@ -176,6 +176,8 @@ impl Life {
     fn resubmit(&mut self) {
         let view = ResubmitView {
             tx_id: TxId::from_uuid(Uuid::nil()),
+            route: Route::Public,
+            fell_back: false,
             state: self.state,
             is_head: true,
             since: self.since,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::resubmit::{ResubmitDecision, ResubmitRules, ResubmitView, decide};
-use tollgate_model::{Timestamp, Tracking, TxEvent, TxId, TxState, transition};
+use tollgate_model::{Route, Timestamp, Tracking, TxEvent, TxId, TxState, transition};
 use uuid::Uuid;
 
 fn any_rules() -> impl Strategy<Value = ResubmitRules> {
@@ -18,17 +18,21 @@ fn any_rules() -> impl Strategy<Value = ResubmitRules> {
             max_attempts: attempts,
             timeout: timeout.map(Duration::from_secs),
             grey_zone_timeout: Duration::from_secs(600),
+            ..ResubmitRules::default()
         })
 }
 
 fn any_view() -> impl Strategy<Value = ResubmitView> {
     let answer = proptest::option::of(prop::sample::select(AnswerClass::ALL.to_vec()));
     let state = prop::sample::select(TxState::ALL.to_vec());
+    let route = prop::sample::select(Route::ALL.to_vec());
     let times = (0i64..10_000, 0i64..10_000).prop_map(|(a, b)| (a * 1_000_000, b * 1_000_000));
-    (any::<u128>(), state, any::<bool>(), times, 0u32..60, answer, any::<bool>()).prop_map(
-        |(id, state, is_head, (since, sent_at), resends, last_answer, hold_may_be_over)| {
+    (any::<u128>(), state, any::<bool>(), times, 0u32..60, answer, any::<bool>(), route).prop_map(
+        |(id, state, is_head, (since, sent_at), resends, last_answer, hold_may_be_over, route)| {
             ResubmitView {
                 tx_id: TxId::from_uuid(Uuid::from_u128(id)),
+                route,
+                fell_back: false,
                 state,
                 is_head,
                 since: Timestamp::from_unix_micros(since),
@@ -49,18 +53,18 @@ proptest! {
         rules in any_rules(), id in any::<u128>(), resends in any::<u32>(),
     ) {
         let tx_id = TxId::from_uuid(Uuid::from_u128(id));
-        let pause = rules.pause(tx_id, resends);
+        let pause = rules.pause(Route::Public, tx_id, resends);
         let longest = rules.interval.max(rules.interval_max);
         prop_assert!(pause >= rules.interval, "{pause:?}");
         prop_assert!(pause <= longest + longest * rules.jitter_percent / 100, "{pause:?}");
-        prop_assert_eq!(pause, rules.pause(tx_id, resends), "the same for everybody");
+        prop_assert_eq!(pause, rules.pause(Route::Public, tx_id, resends), "the same for everybody");
     }
 
     #[test]
     fn without_jitter_pauses_never_shrink(rules in any_rules(), resends in 0u32..200) {
         let rules = ResubmitRules { jitter_percent: 0, ..rules };
         let tx_id = TxId::from_uuid(Uuid::nil());
-        prop_assert!(rules.pause(tx_id, resends) <= rules.pause(tx_id, resends + 1));
+        prop_assert!(rules.pause(Route::Public, tx_id, resends) <= rules.pause(Route::Public, tx_id, resends + 1));
     }
 
     #[test]

@@ -28,6 +28,7 @@ impl Settings {
             (&mut settings.node, &mut settings.chain, &mut settings.submitter);
         chain.id = Some(Sourced { value: entry.id, source: Source::Default });
         chain.rpc_urls.clone_from(&entry.rpc_urls);
+        chain.private_rpc_urls.clear();
         replace(&mut node.finality, entry.finality);
         replace(&mut submitter.mode, entry.mode);
         replace(&mut submitter.window, entry.window);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tollgate_evm::endpoint::Role;
+use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::nonce::Mode;
 use tollgate_model::rejected::RejectedSlot;
 
@@ -98,14 +98,17 @@ impl Rules<'_> {
     fn chain(&mut self, settings: &Settings) {
         const URLS: &str = "chain.rpc_urls";
         let chain = &settings.chain;
-        let has = |other: Role| chain.rpc_urls.iter().any(|endpoint| endpoint.role != other);
         if !chain.rpc_urls.is_empty() && !self.is_refused(URLS) {
-            if !has(Role::SendOnly) {
-                self.refuse(URLS, "every endpoint is send_only: the chain could not be read");
+            for reason in missing_roles(&chain.rpc_urls) {
+                self.refuse(URLS, reason);
             }
-            if !has(Role::ReadOnly) {
-                self.refuse(URLS, "every endpoint is read_only: nothing could be sent");
-            }
+        }
+        let has_other_role =
+            |endpoint: &EndpointConfig| !matches!(endpoint.role, Role::Full | Role::Private);
+        if chain.private_rpc_urls.iter().any(has_other_role) {
+            let reason =
+                "every endpoint here is private: leave out role, or move it to chain.rpc_urls";
+            self.refuse("chain.private_rpc_urls", reason);
         }
         if chain.send_patience >= chain.send_deadline {
             let reason = format!(
@@ -115,7 +118,7 @@ impl Rules<'_> {
             );
             self.refuse_pair("chain.send_patience", "chain.send_deadline", reason);
         }
-        let senders = chain.rpc_urls.iter().filter(|end| end.role != Role::ReadOnly).count();
+        let senders = chain.rpc_urls.iter().filter(|end| takes_public(end)).count();
         if chain.fan_out > senders && senders > 0 {
             let reason =
                 format!("is {}, but only {senders} endpoints take transactions", chain.fan_out);
@@ -284,9 +287,8 @@ impl Rules<'_> {
             if before.iter().any(|other| other.name == entry.name) {
                 self.refuse("chains", format!("the name {:?} is given twice", entry.name));
             }
-            if !entry.rpc_urls.iter().any(|endpoint| endpoint.role != Role::SendOnly) {
-                let reason = format!("chain {} needs an endpoint that answers reads", entry.id);
-                self.refuse("chains", reason);
+            for reason in missing_roles(&entry.rpc_urls) {
+                self.refuse("chains", format!("chain {}: {reason}", entry.id));
             }
             let mode = entry.mode.unwrap_or(settings.submitter.mode);
             let is_recycling = settings.stuck.rejected_slot == RejectedSlot::Recycle;
@@ -298,7 +300,13 @@ impl Rules<'_> {
                 self.refuse("chains", reason);
             }
         }
-        let alone = ["chain.rpc_urls", "chain.rpc_urls_file", "chain.id"];
+        let alone = [
+            "chain.rpc_urls",
+            "chain.rpc_urls_file",
+            "chain.private_rpc_urls",
+            "chain.private_rpc_urls_file",
+            "chain.id",
+        ];
         if let Some(name) = alone.iter().find(|name| self.values.is_given(name))
             && !entries.is_empty()
         {
@@ -335,4 +343,26 @@ impl Rules<'_> {
             self.refuse("no_auth", reason);
         }
     }
+}
+
+fn takes_public(endpoint: &EndpointConfig) -> bool {
+    matches!(endpoint.role, Role::Full | Role::SendOnly)
+}
+
+/// The reasons for which a chain with these endpoints can't be used.
+fn missing_roles(endpoints: &[EndpointConfig]) -> Vec<&'static str> {
+    let is_all = |role: Role| endpoints.iter().all(|endpoint| endpoint.role == role);
+    let answers_reads =
+        |endpoint: &EndpointConfig| matches!(endpoint.role, Role::Full | Role::ReadOnly);
+    let unread = match is_all(Role::SendOnly) {
+        true => "every endpoint is send_only: the chain could not be read",
+        false => "no endpoint answers reads: send_only and private ones don't",
+    };
+    let unsent = match is_all(Role::ReadOnly) {
+        true => "every endpoint is read_only: nothing could be sent",
+        false => "no endpoint takes public transactions: private ones take private ones alone",
+    };
+    let unread = (!endpoints.iter().any(answers_reads)).then_some(unread);
+    let unsent = (!endpoints.iter().any(takes_public)).then_some(unsent);
+    unread.into_iter().chain(unsent).collect()
 }

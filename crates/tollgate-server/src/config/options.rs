@@ -77,6 +77,8 @@ impl Settings {
             max_attempts: self.resubmit.max_attempts,
             timeout: self.timeout.transaction,
             grey_zone_timeout: self.grey_zone.timeout,
+            private_interval: self.private.resend_interval,
+            private_stuck_after: self.private.stuck_after,
         }
     }
 

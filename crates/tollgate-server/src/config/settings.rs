@@ -54,6 +54,7 @@ sections! {
     resubmit: stuck::ResubmitSettings = "resubmit";
     timeout: stuck::TimeoutSettings = "timeout";
     grey_zone: stuck::GreyZoneSettings = "grey_zone";
+    private: stuck::PrivateSettings = "private";
     gasbump: stuck::GasBumpSettings = "gasbump";
     cancel: stuck::CancelSettings = "cancel";
     diagnose: stuck::DiagnoseSettings = "mempool.diagnose";

@@ -231,7 +231,12 @@ choice_types! {
         "placeholder" => RejectedSlot::Placeholder,
         "recycle" => RejectedSlot::Recycle,
     }
-    Role { "full" => Role::Full, "send_only" => Role::SendOnly, "read_only" => Role::ReadOnly, }
+    Role {
+        "full" => Role::Full,
+        "send_only" => Role::SendOnly,
+        "read_only" => Role::ReadOnly,
+        "private" => Role::Private,
+    }
     RetentionMode { "archive" => RetentionMode::Archive, "drop" => RetentionMode::Drop, }
     LogFormat { "pretty" => LogFormat::Pretty, "json" => LogFormat::Json, }
 }

@@ -1,18 +1,22 @@
 //! Turns the body of a create into what the engine is asked to do.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tollgate_api::header::IDEMPOTENCY_KEY;
 use tollgate_api::limit::{METADATA_BYTES_MAX, METADATA_DEPTH_MAX};
 use tollgate_api::{
-    Access, Create, ErrorCode, NewPayload, Payload, check_fees, parse_time, quoted, read_address,
-    read_hash, read_hex,
+    Access, Create, ErrorCode, NewPayload, Payload, check_fees, parse_duration, parse_time, quoted,
+    read_address, read_hash, read_hex,
 };
 use tollgate_engine::SignedIntent;
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
-use tollgate_model::{Address, ChainId, Intent, RequestId, Submitter, Timestamp, U256};
+use tollgate_model::{
+    Address, ChainId, Intent, PrivateRoute, RequestId, Route, Submitter, Timestamp, U256,
+};
 use tollgate_signer::{RecoverError, recover};
 
 use super::body::one_of;
@@ -20,6 +24,10 @@ use super::problem::Problem;
 
 const SPEEDS: [(&str, Speed); 3] =
     [("slow", Speed::Slow), ("normal", Speed::Normal), ("fast", Speed::Fast)];
+const ROUTES: [(&str, Route); 2] =
+    [(Route::Public.name(), Route::Public), (Route::Private.name(), Route::Private)];
+/// The longest time after which a private transaction may become public: 30 days.
+const FALLBACK_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 const TX_KINDS: [(&str, TxKind); 3] = [
     ("legacy", TxKind::Legacy),
     ("accessList", TxKind::AccessList),
@@ -85,6 +93,7 @@ fn read_signed(
     if create.valid_until.is_some() || create.replaceable.is_some() {
         return Err(refused("validUntil and replaceable can't apply to a signed transaction"));
     }
+    let private = read_route(create.route.as_deref(), create.fallback_after.as_deref())?;
     let raw = read_hex("rawTx", create.raw_tx.as_deref().unwrap_or_default())?;
     let signed = recover(&raw, chain).map_err(|error| match error {
         RecoverError::WrongChain { .. } => Problem::of_field(ErrorCode::WrongChain, "rawTx", error),
@@ -95,7 +104,8 @@ fn read_signed(
         return Err(refused(&format!("signed by {signer}, not by the submitter")));
     }
     let metadata = create.metadata.as_deref().map(read_metadata).transpose()?;
-    Ok((signer, CreateContent::Signed(Box::new(SignedIntent::new(signed, metadata)))))
+    let signed = SignedIntent::new(signed, metadata, private);
+    Ok((signer, CreateContent::Signed(Box::new(signed))))
 }
 
 fn read_intent(
@@ -113,8 +123,32 @@ fn read_intent(
     intent.replaceable = create.replaceable.unwrap_or_default();
     intent.speed = speed.unwrap_or_default();
     intent.max_fee_per_gas = max_fee;
+    intent.private = read_route(create.route.as_deref(), create.fallback_after.as_deref())?;
     intent.metadata = create.metadata.as_deref().map(read_metadata).transpose()?;
     Ok((submitter, CreateContent::Intent(Box::new(intent))))
+}
+
+/// The caller's choice of a route; `None` for the public one.
+fn read_route(route: Option<&str>, after: Option<&str>) -> Result<Option<PrivateRoute>, Problem> {
+    const FALLBACK: &str = "fallbackAfter";
+    let route = route.map(|route| one_of("route", route, &ROUTES)).transpose()?;
+    if route.unwrap_or(Route::Public) == Route::Public {
+        return match after {
+            None => Ok(None),
+            Some(_) => {
+                let what = "needs \"route\": \"private\": a public transaction has nothing to fall back to";
+                Err(Problem::of_field(ErrorCode::InvalidField, FALLBACK, what))
+            }
+        };
+    }
+    let is_possible = |after: &Duration| !after.is_zero() && *after <= FALLBACK_MAX;
+    let read = |text: &str| {
+        let what =
+            format!("{} must be like 30s, 10m or 2h, above zero and at most 720h", quoted(text));
+        let bad = || Problem::of_field(ErrorCode::InvalidDuration, FALLBACK, what);
+        parse_duration(text).filter(is_possible).ok_or_else(bad)
+    };
+    Ok(Some(PrivateRoute::with_fallback(after.map(read).transpose()?)))
 }
 
 fn read_payload(payload: Payload) -> Result<Intent, Problem> {

@@ -226,7 +226,8 @@ impl ServedChain {
     fn shown(&self) -> Chain {
         let head = self.started.get().and_then(|started| started.api.engine.view().head());
         let endpoints = self.started.get().map(|started| (started.endpoints)()).unwrap_or_default();
-        let is_down = !endpoints.is_empty() && endpoints.iter().all(|endpoint| endpoint.resting);
+        let readers = || endpoints.iter().filter(|it| ["full", "read_only"].contains(&&*it.role));
+        let is_down = readers().next().is_some() && readers().all(|endpoint| endpoint.resting);
         let (status, detail) = match (self.started.get(), head) {
             (None, _) => ("starting", Some(self.start_error())),
             (Some(_), None) => {

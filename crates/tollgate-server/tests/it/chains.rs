@@ -66,6 +66,10 @@ impl NodeFiles {
         self.folder.path().join(name).display().to_string()
     }
 
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
     fn serve(&self) -> Command {
         let mut serve = command();
         serve.args(["serve", "--config", &self.path("tollgate.toml")]).env("RUST_LOG", "warn");

@@ -23,6 +23,7 @@ mod document;
 mod kill;
 mod nonces;
 mod operate;
+mod private;
 mod program;
 mod readme;
 mod results;

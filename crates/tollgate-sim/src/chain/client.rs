@@ -10,10 +10,11 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::{OnceCell, oneshot};
 use tokio::time::sleep;
+use tollgate_devchain::chain::MAIN_POOL;
 use tollgate_devchain::fault::{Fault, FaultRule};
 use tollgate_devchain::{LocalAnswer, LocalChain, LocalView};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
-use tollgate_evm::endpoint::{Carried, Carrier, EndpointConfig, RpcError, RpcErrorKind};
+use tollgate_evm::endpoint::{Carried, Carrier, EndpointConfig, Role, RpcError, RpcErrorKind};
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::EndpointReport;
 use tollgate_model::port::TxReceipt;
@@ -23,7 +24,7 @@ use tollgate_model::port::chain::{
     SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::receipt_support::ReceiptSupport;
-use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Route, Text, TxHash, Wei};
 
 use super::SECOND;
 use crate::network::{Network, Peer};
@@ -167,21 +168,24 @@ impl ClientChain {
         let waits = self.world.has(Bug::SilenceAwaited);
         let limit = |usual: u64| if waits { FOR_EVER } else { Duration::from_secs(usual) };
         loop {
-            let endpoint = |at: &usize| EndpointConfig {
+            let endpoint = |(at, role): (usize, Role)| EndpointConfig {
                 timeout: limit(3),
+                role,
                 carrier: Some(Arc::new(Wire {
                     world: self.world.clone(),
                     network: self.network.clone(),
-                    endpoint: *at,
+                    endpoint: at,
                 })),
                 ..EndpointConfig::new(format!("http://e{at}"))
             };
+            let private = self.world.plan.private.then_some((MAIN_POOL, Role::Private));
+            let roles = endpoints.iter().map(|at| (*at, Role::Full)).chain(private);
             let config = ChainConfig {
                 chain_id: Some(self.world.chain_id()),
                 read_deadline: limit(6),
                 send_deadline: limit(6),
                 single_source_after: LONE_VOICE_AFTER,
-                ..ChainConfig::new(endpoints.iter().map(endpoint).collect())
+                ..ChainConfig::new(roles.map(endpoint).collect())
             };
             match EvmChain::connect(config).await {
                 Ok(client) => {
@@ -255,8 +259,8 @@ through_client! {
     receipts(block: &BlockRef, of: &[TxHash]) -> BlockReceipts, unless OneVoiceReceipts;
     receipt_support(receipts: &[TxReceipt]) -> Vec<ReceiptSupport>;
     revert_reason(of: &TxReceipt) -> Option<Text<2000>>;
-    receipt(of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable>, unless OneVoiceReceipts;
-    sighting(of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable>;
+    receipt(of: TxHash, route: Route) -> Result<Option<TxReceipt>, ChainUnavailable>, unless OneVoiceReceipts;
+    sighting(of: TxHash, route: Route) -> Result<Option<TxLocation>, ChainUnavailable>;
     counts(of: Address) -> Result<AccountCounts, ChainUnavailable>, unless OneVoiceCounts;
     count_at(of: Address, block: u64) -> Result<PastCount, ChainUnavailable>;
     pools(of: Address, attempts: &[TxHash]) -> Vec<EndpointReport>;
@@ -266,6 +270,10 @@ through_client! {
     ---
     fn chain_id(&self) -> ChainId {
         self.world.chain_id()
+    }
+
+    fn has_private_endpoints(&self) -> bool {
+        self.world.plan.private
     }
 
     fn has_several_endpoints(&self) -> bool {
@@ -317,24 +325,30 @@ through_client! {
         self.client.get().map(Chain::limits).unwrap_or_default()
     }
 
-    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
-        let trial = self.client_unless(&[Bug::OneVoiceEstimates]).await.estimate_call(call).await;
+    async fn estimate_call(
+        &self,
+        call: &Call,
+        route: Route,
+    ) -> Result<CallEstimate, ChainUnavailable> {
+        let client = self.client_unless(&[Bug::OneVoiceEstimates]).await;
+        let trial = client.estimate_call(call, route).await;
         let trial = trial.map(|trial| crate::planted::guessed_gas(&self.world).unwrap_or(trial));
         self.heard("try", trial).await
     }
 
-    async fn send(&self, raw: &Bytes) -> SendAnswer {
-        let mut answers = self.send_in_order(std::slice::from_ref(raw)).await;
+    async fn send(&self, raw: &Bytes, route: Route) -> SendAnswer {
+        let mut answers = self.send_in_order(std::slice::from_ref(raw), route).await;
         let silent = || tollgate_testkit::chain_answers::answer(AnswerClass::Unknown);
         answers.pop().unwrap_or_else(silent)
     }
 
-    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+    async fn send_in_order(&self, raws: &[Bytes], route: Route) -> Vec<SendAnswer> {
         self.network.until_running().await;
         for raw in raws {
-            self.world.leaves(&self.network.name, raw).await;
+            self.world.leaves(&self.network.name, raw, route).await;
         }
-        let answers = self.client_unless(&[Bug::OneVoiceSends]).await.send_in_order(raws).await;
+        let client = self.client_unless(&[Bug::OneVoiceSends]).await;
+        let answers = client.send_in_order(raws, route).await;
         let answers = self.heard("send", answers).await;
         for (at, raw) in raws.iter().enumerate() {
             let class = answers.get(at).map_or(AnswerClass::Unknown, |answer| answer.class);

@@ -19,7 +19,7 @@ use tollgate_model::port::chain::{
     TxLocation,
 };
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, Bytes, ChainId, Nonce, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Route, TxHash, Wei};
 use tollgate_testkit::chain_answers::{self, answer, nonce};
 
 use super::{SECOND, State};
@@ -174,11 +174,23 @@ impl Chain for NodeChain {
         read.await.unwrap_or_else(|error| BlockReceipts::unreadable(error.to_string()))
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
+    fn has_private_endpoints(&self) -> bool {
+        self.world.plan.private
+    }
+
+    async fn receipt(
+        &self,
+        of: TxHash,
+        _route: Route,
+    ) -> Result<Option<TxReceipt>, ChainUnavailable> {
         self.ask("receipt", |state, at| receipt_at(state, at, &of)).await
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
+    async fn sighting(
+        &self,
+        of: TxHash,
+        _route: Route,
+    ) -> Result<Option<TxLocation>, ChainUnavailable> {
         self.ask("sighting", |state, at| {
             let location = chain_answers::location(&state.view(at), &of)?;
             // An endpoint without the receipt does not find the block by the hash either.
@@ -267,7 +279,11 @@ impl Chain for NodeChain {
         Ok(chain_answers::fee_quote(base.or(Some(GWEI)), u128::from(GWEI)))
     }
 
-    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
+    async fn estimate_call(
+        &self,
+        call: &Call,
+        _route: Route,
+    ) -> Result<CallEstimate, ChainUnavailable> {
         let tried = self.ask("try", |state, at| {
             let tried = chain_answers::estimate(&state.view(at), call);
             match (state.steady.lie, &tried) {
@@ -281,22 +297,22 @@ impl Chain for NodeChain {
         Ok(crate::planted::guessed_gas(&self.world).unwrap_or(tried))
     }
 
-    async fn send(&self, raw: &Bytes) -> SendAnswer {
-        let mut answers = self.send_in_order(std::slice::from_ref(raw)).await;
+    async fn send(&self, raw: &Bytes, route: Route) -> SendAnswer {
+        let mut answers = self.send_in_order(std::slice::from_ref(raw), route).await;
         answers.pop().unwrap_or_else(|| answer(AnswerClass::Unknown))
     }
 
     /// All of them in one call, as the real client sends: an endpoint takes each by itself, and an
     /// answer that is lost is lost for all of them.
-    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+    async fn send_in_order(&self, raws: &[Bytes], route: Route) -> Vec<SendAnswer> {
         // Checked as it leaves the node: nothing may leave that is not durable (I5).
         if self.network.is_dead() {
             return std::future::pending().await;
         }
         for raw in raws {
-            self.world.leaves(&self.network.name, raw).await;
+            self.world.leaves(&self.network.name, raw, route).await;
         }
-        let classes = self.hand_over(raws).await;
+        let classes = self.hand_over(raws, route).await;
         for (at, raw) in raws.iter().enumerate() {
             let class = classes.get(at).copied().unwrap_or(AnswerClass::Unknown);
             self.world.answered(&self.network.name, raw, class);
@@ -307,7 +323,7 @@ impl Chain for NodeChain {
 
 impl NodeChain {
     /// Hands bytes to an endpoint; the answers up to the first that is not clear.
-    async fn hand_over(&self, raws: &[Bytes]) -> Vec<AnswerClass> {
+    async fn hand_over(&self, raws: &[Bytes], route: Route) -> Vec<AnswerClass> {
         let Ok(travels) = self.network.depart(Peer::Chain, "send").await else {
             return vec![AnswerClass::Transient];
         };
@@ -318,7 +334,10 @@ impl NodeChain {
         let untold = self.world.strikes(|faults| faults.lose_send);
         let (reply, replied) = oneshot::channel();
         let (world, name, raws) = (self.world.clone(), self.network.name.clone(), raws.to_vec());
-        let endpoint = self.endpoint();
+        let endpoint = match route {
+            Route::Public => self.endpoint(),
+            Route::Private => MAIN_POOL,
+        };
         tokio::spawn(async move {
             sleep(travels).await;
             let take = |raw: &Bytes| {

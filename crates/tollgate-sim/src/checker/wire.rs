@@ -8,14 +8,14 @@ use tollgate_devchain::chain::Tx;
 use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::nonce::StrictAdvance;
 use tollgate_model::port::{Page, TxStore};
-use tollgate_model::{Bytes, TxEvent, TxHash, TxId, U256};
+use tollgate_model::{Bytes, Intent, Route, TxEvent, TxHash, TxId, U256};
 
 use super::Sent;
 use crate::world::World;
 
 impl World {
     /// Bytes leave a node.
-    pub(crate) async fn leaves(&self, name: &str, raw: &Bytes) {
+    pub(crate) async fn leaves(&self, name: &str, raw: &Bytes, route: Route) {
         let decoded = self.chain.lock().decode(raw);
         let Ok(tx) = decoded else {
             return self.checker.fail(self, "sim", "bytes that are no transaction".to_owned());
@@ -25,6 +25,7 @@ impl World {
             let what = format!("{name} sends {} (nonce {}), not durable", tx.hash, tx.nonce());
             return self.checker.fail(self, "I5", what);
         };
+        self.check_route(name, tx_id, route).await;
         self.check_price(&tx);
         let is_new = self.note_sent(&tx, tx_id);
         if is_new && self.is_strict() {
@@ -34,6 +35,19 @@ impl World {
             self.check_claim(name, tx_id).await;
         }
         self.note(format_args!("{name} sends {tx_id} nonce {} {}", tx.nonce(), tx.hash));
+    }
+
+    /// A private transaction that never falls back leaves for private endpoints alone.
+    async fn check_route(&self, name: &str, tx_id: TxId, route: Route) {
+        if !self.plan.private || route == Route::Private {
+            return;
+        }
+        let Ok(Some(record)) = self.store.tx(tx_id).await else { return };
+        let private = Intent::from_payload(&record.payload).ok().and_then(|it| it.private);
+        if private.is_some_and(|private| private.fallback_after().is_none()) {
+            let what = format!("{name} sends {tx_id}, which is private, to public endpoints");
+            self.checker.fail(self, "route", what);
+        }
     }
 
     /// A send follows one that had no clear answer.

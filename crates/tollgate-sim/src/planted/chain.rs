@@ -16,7 +16,7 @@ use tollgate_model::port::chain::{
 use tollgate_model::port::{TxReceipt, TxStore};
 use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Text, TxHash, Wei, keccak256};
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Route, Text, TxHash, Wei, keccak256};
 
 use super::Bug;
 use crate::world::World;
@@ -81,6 +81,7 @@ impl PlantedChain {
             Bug::ForksIgnored,
             Bug::AnswerFirst,
             Bug::FirstDoubted,
+            Bug::RouteIgnored,
         ];
         match here.into_iter().any(|bug| world.has(bug)) {
             true => Arc::new(Self { world, inner }),
@@ -168,12 +169,24 @@ impl Chain for PlantedChain {
         self.inner.revert_reason(of).await
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
-        Ok(self.inner.receipt(of).await?.filter(|_| !self.forgets(of)))
+    fn has_private_endpoints(&self) -> bool {
+        self.inner.has_private_endpoints()
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
-        Ok(self.inner.sighting(of).await?.filter(|_| !self.forgets(of)))
+    async fn receipt(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxReceipt>, ChainUnavailable> {
+        Ok(self.inner.receipt(of, route).await?.filter(|_| !self.forgets(of)))
+    }
+
+    async fn sighting(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxLocation>, ChainUnavailable> {
+        Ok(self.inner.sighting(of, route).await?.filter(|_| !self.forgets(of)))
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
@@ -226,17 +239,22 @@ impl Chain for PlantedChain {
         self.inner.fee_quote(speed).await
     }
 
-    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
-        self.inner.estimate_call(call).await
+    async fn estimate_call(
+        &self,
+        call: &Call,
+        route: Route,
+    ) -> Result<CallEstimate, ChainUnavailable> {
+        self.inner.estimate_call(call, route).await
     }
 
-    async fn send(&self, raw: &Bytes) -> SendAnswer {
-        self.inner.send(raw).await
+    async fn send(&self, raw: &Bytes, route: Route) -> SendAnswer {
+        self.inner.send(raw, route).await
     }
 
-    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+    async fn send_in_order(&self, raws: &[Bytes], route: Route) -> Vec<SendAnswer> {
+        let route = if self.has(Bug::RouteIgnored) { Route::Public } else { route };
         let durable = self.durable(raws).await;
-        let mut answers = self.inner.send_in_order(&raws[..durable]).await;
+        let mut answers = self.inner.send_in_order(&raws[..durable], route).await;
         if answers.len() == durable && durable < raws.len() {
             let said = "not durable yet".to_owned();
             answers.push(SendAnswer { class: AnswerClass::Transient, said });
@@ -249,7 +267,7 @@ impl Chain for PlantedChain {
             let unclear = answers.iter().position(is_unclear);
             let Some(from) = unclear.filter(|_| self.has(Bug::FirstDoubted)) else { break };
             answers.truncate(from);
-            answers.extend(self.inner.send_in_order(&raws[from..]).await);
+            answers.extend(self.inner.send_in_order(&raws[from..], route).await);
         }
         answers
     }

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_model::Timestamp;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::{
     Acquisition, CreateAnswer, FencedBatch, Section, SectionOutcome, TxStore, UpdateAnswer,
 };
+use tollgate_model::{Route, Timestamp};
 
 use super::{Bug, edited};
 use crate::world::World;
@@ -18,7 +18,7 @@ pub(crate) async fn send_first(world: &World, chain: &Arc<dyn Chain>, batch: &Fe
         return;
     }
     for slot in batch.sections().iter().flat_map(Section::slots) {
-        chain.send(&slot.attempt.raw).await;
+        chain.send(&slot.attempt.raw, Route::Public).await;
     }
 }
 

@@ -125,6 +125,7 @@ async fn look_for_orphans_costs_the_same_with_any_number_of_idle_submitters() {
          insert into submitter_cursor
            select 1, unhex(printf('%040x', n)), 0, 1, 1, null, 0 from n;
          insert into submitter_lease
+             (chain_id, submitter, owner_node, fencing_token, expires_at, updated_at)
            select 1, submitter, '', 2, 0, 0 from submitter_cursor;",
     )
     .unwrap();

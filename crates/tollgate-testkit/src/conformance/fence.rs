@@ -233,6 +233,7 @@ async fn refuses_everything(node: &TestNode, lease: Lease, id: &NodeId, ask: &Re
     let wanted = ReturnedNonces { nonces: vec![n], used: true, reason: text("late") };
     let handed_back = node.return_nonces(id, lease, &wanted).await;
     assert_eq!(handed_back, Err(fenced.clone()), "I2: hand back");
+    assert_eq!(node.mark_private(id, lease).await, Err(fenced.clone()), "I2: mark private");
     assert_eq!(node.settle(id, lease, &[]).await, Err(fenced), "I2: settle");
     let batch = tollgate_model::port::FencedBatch::new(id.clone(), vec![one_slot(lease, 1)]);
     let outcomes = node.commit(&batch.unwrap()).await.unwrap();

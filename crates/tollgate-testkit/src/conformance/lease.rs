@@ -330,3 +330,29 @@ pub async fn orphan_pages_lead_past_owned_and_orphaned_submitters_to_the_last(
         assert_eq!(looks, 7 / limit + 1, "in parts of {limit}");
     }
 }
+
+/// Nodes of the version before would hand private transactions to public endpoints.
+pub async fn submitter_with_private_transactions_is_never_owned_by_a_node_that_knows_no_routes(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b, lease) = fixture.owner_and_other().await;
+    let public = a.own(submitter(2)).await;
+    // A takeover as the version before writes it.
+    let take_over = async |of: tollgate_model::Submitter| {
+        let sql = format!(
+            "update submitter_lease set owner_node = 'old', fencing_token = fencing_token + 1 where {}",
+            fixture.of(of)
+        );
+        fixture.execute(&sql).await
+    };
+    a.mark_private(&a.id, lease).await.unwrap();
+    a.mark_private(&a.id, lease).await.unwrap();
+    fixture.expire(submitter(1)).await;
+    take_over(submitter(1)).await.expect_err("it knows no routes");
+    assert_eq!(take_over(public.submitter).await, Ok(1), "it may own what has none");
+
+    let taken = b.lease(submitter(1)).await;
+    assert_eq!(taken.token.get(), lease.token.get() + 1, "this version may own it");
+    assert_eq!(b.release(&b.id, &[taken]).await, Ok(1));
+    take_over(submitter(1)).await.expect_err("the mark stays");
+}

@@ -12,7 +12,7 @@ use tollgate_model::port::chain::{
 };
 use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, Bytes, ChainId, Nonce, Text, TxHash, Wei};
+use tollgate_model::{Address, Bytes, ChainId, Nonce, Route, Text, TxHash, Wei};
 
 use super::state::{Endpoint, State};
 use super::tx::{CHAIN_ID, decode};
@@ -122,16 +122,30 @@ impl Chain for FakeChain {
         self.lock().receipt(of.tx_hash)?.revert_reason
     }
 
-    async fn receipt(&self, of: TxHash) -> Result<Option<TxReceipt>, ChainUnavailable> {
+    fn has_private_endpoints(&self) -> bool {
+        self.lock().script.has_private
+    }
+
+    async fn receipt(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxReceipt>, ChainUnavailable> {
         self.faults.pass_hash().await;
         self.faults.check(Query::Receipts)?;
         self.faults.check(Query::Receipt(of))?;
-        let state = self.lock();
+        let mut state = self.lock();
+        state.disclose(of, route);
         Ok(state.receipt(of).filter(|_| !state.script.loses_receipts))
     }
 
-    async fn sighting(&self, of: TxHash) -> Result<Option<TxLocation>, ChainUnavailable> {
+    async fn sighting(
+        &self,
+        of: TxHash,
+        route: Route,
+    ) -> Result<Option<TxLocation>, ChainUnavailable> {
         self.faults.pass_hash().await;
+        self.lock().disclose(of, route);
         Ok(chain_answers::location(&self.lock().view(0), &of))
     }
 
@@ -163,7 +177,8 @@ impl Chain for FakeChain {
 
     async fn search(&self, of: Address, nonce: Nonce, attempts: &[TxHash]) -> SlotSearch {
         self.faults.pass_search().await;
-        let state = self.lock();
+        let mut state = self.lock();
+        attempts.iter().for_each(|hash| state.disclose(*hash, Route::Public));
         let is_heard = self.faults.check(Query::Receipts).is_ok();
         let look = |attempt: &TxHash| {
             let is_heard = is_heard && self.faults.check(Query::Receipt(*attempt)).is_ok();
@@ -185,7 +200,8 @@ impl Chain for FakeChain {
     }
 
     async fn pools(&self, of: Address, attempts: &[TxHash]) -> Vec<EndpointReport> {
-        let state = self.lock();
+        let mut state = self.lock();
+        attempts.iter().for_each(|hash| state.disclose(*hash, Route::Public));
         state.script.endpoints.iter().map(|at| state.report(*at, of, attempts)).collect()
     }
 
@@ -214,8 +230,15 @@ impl Chain for FakeChain {
         Ok(chain_answers::fee_quote(state.core.next_base_fee(), tip_wei))
     }
 
-    async fn estimate_call(&self, call: &Call) -> Result<CallEstimate, ChainUnavailable> {
+    async fn estimate_call(
+        &self,
+        call: &Call,
+        route: Route,
+    ) -> Result<CallEstimate, ChainUnavailable> {
         self.faults.check(Query::Calls)?;
+        if route == Route::Public {
+            self.lock().script.public_calls.push(call.clone());
+        }
         if self.faults.set().reverts_all_calls {
             return Ok(CallEstimate::Reverts(Text::lossy("no")));
         }
@@ -227,16 +250,16 @@ impl Chain for FakeChain {
         })
     }
 
-    async fn send(&self, raw: &Bytes) -> SendAnswer {
+    async fn send(&self, raw: &Bytes, route: Route) -> SendAnswer {
         if let Some(tx) = decode(raw) {
             self.faults.pass(tx.from).await;
         }
-        answer(self.lock().send(raw))
+        answer(self.lock().send(raw, route))
     }
 
     /// Sends several in one call, as the real client does, and then one by one those whose answer does
     /// not show that a node has them. The answers of the batch count, too.
-    async fn send_in_order(&self, raws: &[Bytes]) -> Vec<SendAnswer> {
+    async fn send_in_order(&self, raws: &[Bytes], route: Route) -> Vec<SendAnswer> {
         let mut heard = vec![Vec::new(); raws.len()];
         if raws.len() > 1 {
             for tx in raws.iter().filter_map(decode) {
@@ -246,14 +269,14 @@ impl Chain for FakeChain {
             let is_lost = state.script.lose_batches > 0;
             state.script.lose_batches = state.script.lose_batches.saturating_sub(1);
             for (raw, heard) in raws.iter().zip(&mut heard) {
-                let class = state.send(raw);
+                let class = state.send(raw, route);
                 heard.push(if is_lost { AnswerClass::Unknown } else { class });
             }
         }
         let mut answers = Vec::with_capacity(raws.len());
         for (raw, mut heard) in raws.iter().zip(heard) {
             if !heard.iter().any(|class| action_for(*class) == AnswerAction::Track) {
-                heard.push(self.send(raw).await.class);
+                heard.push(self.send(raw, route).await.class);
             }
             let class = combined(heard);
             answers.push(answer(class));

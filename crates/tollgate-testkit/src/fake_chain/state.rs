@@ -1,6 +1,6 @@
 //! The state of the fake chain: the dev chain's core, and the script of what tests change about it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tollgate_devchain::chain::{
@@ -9,8 +9,9 @@ use tollgate_devchain::chain::{
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::TxReceipt;
 use tollgate_model::port::batch::Fees;
+use tollgate_model::port::chain::Call;
 use tollgate_model::receipt_support::ReceiptSupport;
-use tollgate_model::{Address, Bytes, GasPrice, TxHash, U256};
+use tollgate_model::{Address, Bytes, GasPrice, Route, TxHash, U256};
 
 use super::tx::{CHAIN_ID, FakeTx, decode_tx, encode, hash_of};
 use crate::chain_answers;
@@ -68,6 +69,18 @@ pub(super) struct Script {
     pub(super) lose_answers: usize,
     pub(super) lose_batches: usize,
     pub(super) sends: HashMap<TxHash, usize>,
+    /// There are private endpoints.
+    pub(super) has_private: bool,
+    /// Private endpoints accept transactions and do nothing with them.
+    pub(super) swallows_private: bool,
+    /// Private endpoints can't be reached.
+    pub(super) private_down: bool,
+    /// Sends to private endpoints.
+    pub(super) private_sends: usize,
+    /// Hashes that public endpoints were sent or asked about before a block had them.
+    pub(super) public_hashes: HashSet<TxHash>,
+    /// Calls that public endpoints estimated.
+    pub(super) public_calls: Vec<Call>,
     /// The gas of a block, if it is known.
     pub(super) block_gas: Option<u64>,
     /// The tip that is quoted instead of the usual one, in wei.
@@ -137,8 +150,24 @@ impl State {
         self.core.mine_only(0, |tx| !held.iter().any(|matching| matching.matches(tx)));
     }
 
-    pub(super) fn send(&mut self, raw: &Bytes) -> AnswerClass {
+    /// Notes that the endpoints of a route learn of a hash. What a block has is no secret.
+    pub(super) fn disclose(&mut self, hash: TxHash, route: Route) {
+        if route == Route::Public && chain_answers::receipt(&self.view(0), &hash).is_none() {
+            self.script.public_hashes.insert(hash);
+        }
+    }
+
+    pub(super) fn send(&mut self, raw: &Bytes, route: Route) -> AnswerClass {
         *self.script.sends.entry(hash_of(raw)).or_default() += 1;
+        self.disclose(hash_of(raw), route);
+        if route == Route::Private {
+            self.script.private_sends += 1;
+            match (self.script.private_down, self.script.swallows_private) {
+                (true, _) => return AnswerClass::Transient,
+                (false, true) => return AnswerClass::Accepted,
+                (false, false) => {}
+            }
+        }
         let Some(tx) = decode_tx(raw) else { return AnswerClass::Invalid };
         let mut answers = self.script.answers.iter_mut();
         if let Some(scripted) =

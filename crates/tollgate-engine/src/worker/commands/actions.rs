@@ -1,6 +1,8 @@
 //! Carries out what a policy or an operator has decided: claimed and durable first (I5, I11), then sent.
 //! Whichever attempt is mined decides.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use tollgate_model::bump::{pays_the_market, to_beat};
 use tollgate_model::port::policy::{Replacement, StuckAction};
@@ -153,7 +155,7 @@ pub(in crate::worker) async fn carry_out_action(
         Plan::Resend { event } => {
             let mut update = claim(&tx, event, origin.action)?;
             update.resubmitted = true;
-            update.schedule = Schedule::In(session.context.options.resubmit.pause(tx_id, 1));
+            update.schedule = Schedule::In(pause(session, &tx, 1));
             update.detail = Some(origin.detail(session, &tx, None));
             claim_action(session, update).await?;
             session.send(tx_id);
@@ -166,6 +168,11 @@ pub(in crate::worker) async fn carry_out_action(
             Ok(Acted::Signed(send_attempt(session, &tx, update, attempt, origin).await?))
         }
     }
+}
+
+/// The pause before a transaction is sent again.
+fn pause(session: &Session, tx: &InFlightTx, resends: u32) -> Duration {
+    session.context.options.resubmit.pause(tx.route(session.now()), tx.tx_id, resends)
 }
 
 /// True if a policy repeats an action whose attempt was sent and pays the market.
@@ -195,7 +202,7 @@ pub(in crate::worker) async fn send_attempt(
 ) -> Result<TxHash, ActionFailure> {
     let hash = attempt.tx_hash;
     session.reached(Checkpoint::AttemptsSigned).await;
-    update.schedule = Schedule::In(session.context.options.resubmit.pause(tx.tx_id, 0));
+    update.schedule = Schedule::In(pause(session, tx, 0));
     let is_replaced = attempt.kind == AttemptKind::Replacement;
     let replaced = is_replaced.then(|| payload_change(session, tx, &attempt)).flatten();
     update.detail = Some(origin.detail(session, tx, replaced));

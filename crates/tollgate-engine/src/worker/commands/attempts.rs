@@ -10,7 +10,7 @@ use tollgate_model::port::{AttemptKind, Fees, NewAttempt};
 use tollgate_model::refusal::{PricedTx, estimated_gas, gas_for_estimate, gas_to_self, judge_gas};
 use tollgate_model::rejected::provably_never_accepted;
 use tollgate_model::stuck::Forbidden;
-use tollgate_model::{Bytes, Intent, U256, Wei};
+use tollgate_model::{Bytes, Intent, Route, U256, Wei};
 
 use crate::act::ActError;
 use crate::errors::Unserved;
@@ -38,9 +38,10 @@ pub(super) async fn sign_attempt(
         AttemptKind::Cancellation | AttemptKind::Placeholder => true,
         AttemptKind::Intent | AttemptKind::Bump | AttemptKind::Replacement => false,
     };
+    let route = tx.route(session.now());
     let mut draft = match (&with.call, closes) {
-        (_, true) => to_self(session, newest).await,
-        (Some(call), false) => with_call(session, newest, call).await?,
+        (_, true) => to_self(session, newest, route).await,
+        (Some(call), false) => with_call(session, newest, call, route).await?,
         (None, false) => newest,
     };
     let demand = with.demand();
@@ -118,12 +119,12 @@ async fn sign_at(
 }
 
 /// A transfer of nothing to self. On some chains that takes more gas than on others.
-async fn to_self(session: &Session, mut draft: TxDraft) -> TxDraft {
+async fn to_self(session: &Session, mut draft: TxDraft, route: Route) -> TxDraft {
     draft.to = Some(session.submitter.address);
     draft.value = Wei(U256::ZERO);
     draft.data = Bytes::new();
     draft.access_list.clear();
-    let tried = estimate_call(session, &draft).await.ok();
+    let tried = estimate_call(session, &draft, route).await.ok();
     draft.fees.gas_limit = gas_to_self(tried.as_ref(), &session.context.chain.limits());
     draft
 }
@@ -132,6 +133,7 @@ async fn with_call(
     session: &Session,
     mut draft: TxDraft,
     call: &NewCall,
+    route: Route,
 ) -> Result<TxDraft, ActError> {
     let NewCall { to, value, data, gas } = call;
     (draft.to, draft.value, draft.data) = (*to, Wei(*value), data.clone());
@@ -148,7 +150,7 @@ async fn with_call(
     draft.fees.gas_limit = match gas {
         Some(gas) => *gas,
         None => {
-            let estimate = estimated_gas(estimate_call(session, &draft).await?)?;
+            let estimate = estimated_gas(estimate_call(session, &draft, route).await?)?;
             gas_for_estimate(estimate, &demand(&draft), &limits, &of_tx)?
         }
     };
@@ -156,8 +158,12 @@ async fn with_call(
     Ok(draft)
 }
 
-async fn estimate_call(session: &Session, draft: &TxDraft) -> Result<CallEstimate, ActError> {
+async fn estimate_call(
+    session: &Session,
+    draft: &TxDraft,
+    route: Route,
+) -> Result<CallEstimate, ActError> {
     let TxDraft { from, to, value, ref data, .. } = *draft;
     let call = Call { from, to, value, data: data.clone() };
-    Ok(session.context.chain.estimate_call(&call).await?)
+    Ok(session.context.chain.estimate_call(&call, route).await?)
 }

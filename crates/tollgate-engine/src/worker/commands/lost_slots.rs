@@ -5,11 +5,12 @@
 
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{FinalSlot, Page};
-use tollgate_model::{Failed, Text, TxState};
+use tollgate_model::{Failed, Route, Text, TxState};
 use tracing::warn;
 
 use super::ActionFailure;
 use crate::act::ActError;
+use crate::worker::in_flight::stored_intent;
 use crate::worker::{Session, Stop};
 
 /// Transactions that one call sends again (I13); the next call goes on behind those that a pool has.
@@ -36,21 +37,26 @@ pub(super) async fn send_again(
     lost.retain(|slot| slot.nonce >= counts.mined.max(counts.pending));
     lost.reverse();
     lost.truncate(LOST_MAX);
-    let mut raws = Vec::with_capacity(lost.len());
+    let (mut public, mut private) = (Vec::new(), Vec::new());
     for FinalSlot { tx_id, .. } in &lost {
         let tx = store.tx(*tx_id).await.map_err(ActError::from)?;
         // One that reverted may succeed on the other branch, after its caller has paid in another way.
         if tx.as_ref().is_some_and(|tx| tx.row.state == TxState::Failed(Failed::Reverted)) {
             break;
         }
-        let mined = tx.and_then(|tx| tx.mined);
         let attempts = store.attempts(*tx_id).await.map_err(ActError::from)?;
+        let signed_at = attempts.first().map(|attempt| attempt.created_at);
+        let raws = match tx.as_ref().map(|tx| stored_intent(tx).route(signed_at, session.now())) {
+            Some(Route::Private) => &mut private,
+            Some(Route::Public) | None => &mut public,
+        };
+        let mined = tx.and_then(|tx| tx.mined);
         let is_mined = |hash| mined.as_ref().is_some_and(|mined| mined.tx_hash == hash);
         let attempt = attempts.into_iter().find(|attempt| is_mined(attempt.tx_hash));
         raws.extend(attempt.map(|attempt| attempt.raw));
     }
-    let (submitter, resent) = (session.submitter, raws.len() as u64);
-    if raws.is_empty() {
+    let (submitter, resent) = (session.submitter, (public.len() + private.len()) as u64);
+    if resent == 0 {
         return Ok(0);
     }
     let why = format!("{resent} final transactions that left the chain are sent again: {reason}");
@@ -58,6 +64,10 @@ pub(super) async fn send_again(
     let mut section = session.section();
     section.status = Some(session.status_change(session.state.status(), &why));
     session.record(section).await?;
-    session.context.chain.send_in_order(&raws).await;
+    for (raws, route) in [(public, Route::Public), (private, Route::Private)] {
+        if !raws.is_empty() {
+            session.context.chain.send_in_order(&raws, route).await;
+        }
+    }
     Ok(resent)
 }

@@ -5,7 +5,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::bump::Offer;
 use tollgate_model::port::{Attempt, NewAttempt, OpenTx};
 use tollgate_model::resubmit::{Patience, ResubmitRules};
-use tollgate_model::{StuckReason, Text, Timestamp, TxState};
+use tollgate_model::{Route, StuckReason, Text, Timestamp, TxState};
 
 /// Answers that are remembered; beyond that not all of them are known (I13).
 const ANSWERS_MAX: usize = 64;
@@ -80,6 +80,8 @@ pub(in crate::worker) struct Sending {
     /// It was taken over and not sent by this owner yet. The first send of a new owner is no try: where
     /// owners change often, tries would be used up, and pauses begin anew, for no fault of its own.
     pub(in crate::worker) is_taken_over: bool,
+    /// The route of the last send of this owner.
+    pub(super) route: Option<Route>,
 }
 
 impl Sending {
@@ -91,13 +93,19 @@ impl Sending {
             gap_resends: 0,
             is_stored: false,
             is_taken_over: false,
+            route: None,
         }
     }
 
     /// Goes on where the owner before was. Without a schedule it was sent when it was signed.
-    pub(super) fn taken_over(tx: &OpenTx, rules: &ResubmitRules, now: Timestamp) -> Self {
+    pub(super) fn taken_over(
+        tx: &OpenTx,
+        route: Route,
+        rules: &ResubmitRules,
+        now: Timestamp,
+    ) -> Self {
         let patience = tx.patience.unwrap_or(Patience::from(now));
-        let pause = rules.pause(tx.record.tx_id, patience.resends);
+        let pause = rules.pause(route, tx.record.tx_id, patience.resends);
         let scheduled = tx.record.next_resubmit_at.map(|at| at.before(pause));
         let signed = tx.attempts.last().map(|attempt| attempt.created_at);
         Self {
@@ -107,6 +115,7 @@ impl Sending {
             gap_resends: 0,
             is_stored: tx.patience.is_some(),
             is_taken_over: true,
+            route: None,
         }
     }
 
@@ -148,11 +157,11 @@ impl Sending {
     }
 
     /// Notes a send. A send that is no try keeps the time of the last one.
-    pub(super) const fn note_send(&mut self, now: Timestamp, is_try: bool) {
+    pub(super) const fn note_send(&mut self, now: Timestamp, route: Route, is_try: bool) {
         if is_try {
             self.sent_at = now;
         }
-        (self.due_at, self.is_taken_over) = (None, false);
+        (self.due_at, self.is_taken_over, self.route) = (None, false, Some(route));
     }
 }
 

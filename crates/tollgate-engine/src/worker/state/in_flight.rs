@@ -6,7 +6,7 @@ use std::ops::Bound;
 use tollgate_model::gap::{missing_predecessor, predecessor_pause};
 use tollgate_model::port::NewAttempt;
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Nonce, Timestamp, TxHash, TxId, stuck};
+use tollgate_model::{Nonce, Route, Timestamp, TxHash, TxId, stuck};
 
 use crate::worker::in_flight::InFlightTx;
 
@@ -120,18 +120,27 @@ impl InFlightSet {
         rules: &ResubmitRules,
         now: Timestamp,
     ) {
-        let missing = missing_predecessor(self.unmined().map(InFlightTx::line_slot), refused);
+        let line = self.unmined().map(|tx| tx.line_slot(now));
+        let missing = missing_predecessor(line, refused);
         let Some(tx) = missing.and_then(|nonce| self.by_nonce.get_mut(&nonce)) else { return };
         let at = now.after(predecessor_pause(rules, tx.sending.gap_resends));
         tx.sending.make_due_for_gap(at);
     }
 
-    /// Makes due what was refused because a lower nonce was missing.
-    pub(in crate::worker) fn resend_refused_above(&mut self, nonce: Nonce, now: Timestamp) {
+    /// Makes due what was refused because a lower nonce was missing, on one route or on all.
+    pub(in crate::worker) fn resend_refused_above(
+        &mut self,
+        nonce: Nonce,
+        route: Option<Route>,
+        now: Timestamp,
+    ) {
         let above = self.by_nonce.range_mut((Bound::Excluded(nonce), Bound::Unbounded));
         let above = above.map(|(_, tx)| tx).filter(|tx| tx.mined.is_none());
-        for tx in above.filter(|tx| tx.line_slot().is_refused()) {
-            tx.sending.make_due(now);
+        for tx in above {
+            let slot = tx.line_slot(now);
+            if slot.is_refused() && route.is_none_or(|route| slot.route == route) {
+                tx.sending.make_due(now);
+            }
         }
     }
 }

@@ -6,7 +6,7 @@ use tollgate_model::bump::pays_the_market;
 use tollgate_model::diagnose::{DiagnosisView, diagnose};
 use tollgate_model::hindrance::{Hindrance, hindrance};
 use tollgate_model::port::{AlertKind, TxUpdate};
-use tollgate_model::{StuckReason, Text, Timestamp, TxId, U256};
+use tollgate_model::{Route, StuckReason, Text, Timestamp, TxId, U256};
 
 use crate::worker::alarm::AlertSubject;
 use crate::worker::in_flight::InFlightTx;
@@ -61,10 +61,10 @@ impl HeadWatch {
             tx.sending.renew(now);
         }
         // What it was refused for is mined by now, or is not ours.
-        if tx.line_slot().is_refused() {
+        if tx.line_slot(now).is_refused() {
             let nonce = tx.nonce;
             tx.sending.make_due(now);
-            session.state.in_flight_mut().resend_refused_above(nonce, now);
+            session.state.in_flight_mut().resend_refused_above(nonce, None, now);
         }
     }
 
@@ -73,7 +73,9 @@ impl HeadWatch {
         let now = session.now();
         let Some(interval) = session.context.options.diagnose else { return Ok(()) };
         let head = session.state.in_flight().head().filter(|_| now >= self.diagnose_at);
-        let Some(tx) = head else { return Ok(()) };
+        // Public pools don't know a private transaction, and must not learn its hash.
+        let is_public = |tx: &&InFlightTx| tx.route(now) == Route::Public;
+        let Some(tx) = head.filter(is_public) else { return Ok(()) };
         self.diagnose_at = now.after(interval);
         let (tx_id, hashes, address) = (tx.tx_id, tx.hashes(), session.submitter.address);
         let chain = &session.context.chain;

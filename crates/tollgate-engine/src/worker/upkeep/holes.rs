@@ -7,7 +7,7 @@ use tollgate_model::port::chain::{Call, CallEstimate};
 use tollgate_model::port::{AlertKind, Page, WaitKind};
 use tollgate_model::reconcile::{Hole, ReconcileStep};
 use tollgate_model::refusal::gas_to_self;
-use tollgate_model::{Bytes, Intent, Nonce, Text, U256, Wei};
+use tollgate_model::{Bytes, Intent, Nonce, Route, Text, U256, Wei};
 use tracing::{info, warn};
 
 use super::pool::unless_unavailable;
@@ -119,7 +119,7 @@ async fn fill_with_placeholders(
     let from = session.submitter.address;
     let (to, value) = (Some(from), Wei(U256::ZERO));
     let call = Call { from, to, value, data: Bytes::new() };
-    let gas = match session.context.chain.estimate_call(&call).await {
+    let gas = match session.context.chain.estimate_call(&call, Route::Public).await {
         Ok(tried @ CallEstimate::Gas(_)) => {
             gas_to_self(Some(&tried), &session.context.chain.limits())
         }

@@ -13,7 +13,7 @@ use futures_util::{StreamExt, stream};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tollgate_model::port::chain::{Chain, ChainUnavailable, TxLocation};
-use tollgate_model::{Nonce, Timestamp, TxEvent, TxHash, TxId};
+use tollgate_model::{Nonce, Route, Timestamp, TxEvent, TxHash, TxId};
 use tracing::Instrument;
 
 use super::Upkeep;
@@ -90,6 +90,8 @@ impl Lookup {
 #[derive(Clone)]
 struct Wanted {
     tx_id: TxId,
+    /// The endpoints that may see its hashes.
+    route: Route,
     attempts: Vec<TxHash>,
     answers: u64,
     /// Nobody knows whether a node has it.
@@ -104,7 +106,8 @@ impl HashLookups {
             return;
         }
         let wanted = session.state.in_flight().unmined().filter(|tx| tx.lookup.is_wanted);
-        let wanted: Vec<_> = wanted.take(LOOKED_FOR_MAX).map(Wanted::of).collect();
+        let now = session.now();
+        let wanted: Vec<_> = wanted.take(LOOKED_FOR_MAX).map(|tx| Wanted::of(tx, now)).collect();
         if wanted.is_empty() {
             return;
         }
@@ -171,9 +174,9 @@ pub(in crate::worker) fn want_lookup(session: &mut Session, nonces: &[Nonce]) {
 }
 
 impl Wanted {
-    fn of(tx: &InFlightTx) -> Self {
+    fn of(tx: &InFlightTx, now: Timestamp) -> Self {
         let (tx_id, attempts, answers) = (tx.tx_id, tx.hashes(), tx.answers.count());
-        Self { tx_id, attempts, answers, in_grey_zone: tx.in_grey_zone() }
+        Self { tx_id, route: tx.route(now), attempts, answers, in_grey_zone: tx.in_grey_zone() }
     }
 
     fn unanswered(self) -> LookupFindings {
@@ -203,10 +206,10 @@ async fn look_up(chain: &Arc<dyn Chain>, wanted: Vec<Wanted>) -> Vec<LookupFindi
 /// Looks for receipts of all attempts and, where nobody knows whether a node has one of them, for the
 /// attempts in the pools.
 async fn look_for(chain: &Arc<dyn Chain>, wanted: Wanted) -> LookupFindings {
-    let in_grey_zone = wanted.in_grey_zone;
+    let (route, in_grey_zone) = (wanted.route, wanted.in_grey_zone);
     let mut looked = LookupFindings { is_answered: true, ..wanted.unanswered() };
     for hash in &looked.attempts {
-        match answered(chain.receipt(*hash)).await {
+        match answered(chain.receipt(*hash, route)).await {
             Ok(receipt) => looked.receipts.extend(receipt),
             Err(_) => looked.is_answered = false,
         }
@@ -215,7 +218,8 @@ async fn look_for(chain: &Arc<dyn Chain>, wanted: Wanted) -> LookupFindings {
         return looked;
     }
     for hash in &looked.attempts {
-        if matches!(answered(chain.sighting(*hash)).await, Ok(Some(TxLocation::Pending))) {
+        let seen = answered(chain.sighting(*hash, route)).await;
+        if matches!(seen, Ok(Some(TxLocation::Pending))) {
             looked.is_pending = true;
             break;
         }

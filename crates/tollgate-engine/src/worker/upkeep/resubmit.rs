@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_model::hindrance::Hindrance;
 use tollgate_model::port::{Schedule, TxUpdate};
-use tollgate_model::resubmit::{ResubmitDecision, ResubmitView, decide, is_resent};
-use tollgate_model::{TxEvent, TxState};
+use tollgate_model::resubmit::{Patience, ResubmitDecision, ResubmitView, decide, is_resent};
+use tollgate_model::{Text, TxEvent, TxState};
 
 use super::Effects;
 use super::head::HeadWatch;
@@ -20,6 +20,8 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
         let patience = tx.sending.patience();
         let view = ResubmitView {
             tx_id: tx.tx_id,
+            route: tx.route(now),
+            fell_back: tx.fell_back(now),
             state: tx.row.state,
             is_head: head.is(tx.tx_id),
             since: patience.since,
@@ -37,6 +39,16 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
                 effects.stuck.push((tx.tx_id, reason));
             }
             ResubmitDecision::Wait { .. } | ResubmitDecision::Leave if !is_due => {}
+            ResubmitDecision::Resend if view.fell_back => {
+                let patience = Patience::from(now);
+                let mut claim = resend_claim(tx, rules.pause(view.route, tx.tx_id, 0))?;
+                claim.patience = view.is_head.then_some(patience);
+                claim.detail =
+                    Some(Text::lossy("public endpoints get it too: fallbackAfter has passed"));
+                effects.updates.push(claim);
+                effects.resends.push(tx.tx_id);
+                effects.tried.insert(tx.tx_id, patience);
+            }
             // It may be mined: it is looked for first, beside the work.
             _ if !tx.lookup.is_fresh(now) => effects.lookups.push(tx.nonce),
             ResubmitDecision::Wait { until } if tx.sending.is_taken_over => {
@@ -47,7 +59,8 @@ pub(super) fn resubmit(session: &Session, head: &HeadWatch) -> Result<Effects, S
             }
             ResubmitDecision::Resend | ResubmitDecision::Wait { .. } | ResubmitDecision::Leave => {
                 let patience = patience.resent();
-                let mut claim = resend_claim(tx, rules.pause(tx.tx_id, patience.resends))?;
+                let mut claim =
+                    resend_claim(tx, rules.pause(view.route, tx.tx_id, patience.resends))?;
                 claim.patience = view.is_head.then_some(patience);
                 effects.updates.push(claim);
                 effects.resends.push(tx.tx_id);

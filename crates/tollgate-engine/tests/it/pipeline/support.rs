@@ -9,6 +9,7 @@ use futures_util::future::join_all;
 use tollgate_devchain::dev_accounts;
 use tollgate_engine::{Acted, Action, Created, Engine, EngineOptions, EnginePorts, Policies};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_evm::endpoint::{EndpointConfig, Role};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::Chain;
@@ -52,12 +53,14 @@ pub(crate) struct Setup {
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     /// How long it keeps a fee quote.
     pub(crate) fee_cache: Option<Duration>,
+    /// Its private endpoints.
+    pub(crate) private_urls: Vec<String>,
 }
 
 impl From<EngineOptions> for Setup {
     fn from(options: EngineOptions) -> Self {
         let (policies, checkpoints) = (Policies::default(), Arc::new(NoCheckpoints));
-        Self { options, policies, checkpoints, fee_cache: None }
+        Self { options, policies, checkpoints, fee_cache: None, private_urls: Vec::new() }
     }
 }
 
@@ -205,8 +208,10 @@ impl Pipeline {
         setup: Setup,
         urls: &[String],
     ) -> Engine {
-        let Setup { options, policies, checkpoints, fee_cache } = setup;
-        let config = chain_config(urls.iter().cloned());
+        let Setup { options, policies, checkpoints, fee_cache, private_urls } = setup;
+        let mut config = chain_config(urls.iter().cloned());
+        let private = |url| EndpointConfig { role: Role::Private, ..EndpointConfig::new(url) };
+        config.endpoints.extend(private_urls.into_iter().map(private));
         let fee_cache = fee_cache.unwrap_or(config.fee_cache);
         let chain = EvmChain::connect(ChainConfig { fee_cache, ..config }).await.unwrap();
         let signer = dev_signer(ACCOUNTS);

@@ -6,7 +6,7 @@ use super::table;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::expiry::{ExpiryDecision, ExpiryView};
 use tollgate_model::resubmit::{ResubmitDecision, ResubmitRules, ResubmitView, decide, hold_of};
-use tollgate_model::{Timestamp, TxId, TxState, expiry, transition};
+use tollgate_model::{Route, Timestamp, TxId, TxState, expiry, transition};
 use uuid::Uuid;
 
 const HOUR: Duration = Duration::from_secs(3_600);
@@ -40,6 +40,8 @@ fn view(state: TxState) -> ResubmitView {
     };
     ResubmitView {
         tx_id: TxId::from_uuid(Uuid::nil()),
+        route: Route::Public,
+        fell_back: false,
         state,
         is_head: true,
         since: Timestamp::EPOCH,
@@ -69,6 +71,7 @@ pub(super) fn resubmit() -> String {
         let fresh = view(state);
         let worn = ResubmitView { resends: rules().max_attempts, ..fresh };
         let behind = ResubmitView { is_head: false, ..worn };
+        let private = ResubmitView { route: Route::Private, ..fresh };
         [
             state.to_string(),
             after(fresh, rules().interval),
@@ -76,6 +79,8 @@ pub(super) fn resubmit() -> String {
             after(fresh, rules().grey_zone_timeout),
             after(fresh, 24 * HOUR),
             after(behind, 24 * HOUR),
+            after(private, rules().private_interval),
+            after(private, rules().private_stuck_after),
         ]
     };
     let columns = [
@@ -85,13 +90,15 @@ pub(super) fn resubmit() -> String {
         "head, `grey_zone.timeout` over",
         "head, `timeout.transaction` over",
         "behind the head, all of these",
+        "private, `private.resend_interval` over",
+        "private head, `private.stuck_after` over",
     ];
     table(columns, TxState::ALL.into_iter().filter(|state| !state.is_final()).map(row))
 }
 
 pub(super) fn pauses() -> String {
     let pause = |resends: u32| {
-        let seconds = rules().pause(TxId::from_uuid(Uuid::nil()), resends).as_secs();
+        let seconds = rules().pause(Route::Public, TxId::from_uuid(Uuid::nil()), resends).as_secs();
         [resends.to_string(), format!("{seconds} s")]
     };
     table(["resends so far", "next pause"], (0..8).map(pause))

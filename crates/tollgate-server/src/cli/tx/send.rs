@@ -41,6 +41,12 @@ pub(super) struct SendArgs {
     /// Allow another call in its place.
     #[arg(long)]
     replaceable: bool,
+    /// Route: private sends it to the chain's private endpoints alone.
+    #[arg(long, value_parser = ["public", "private"])]
+    route: Option<String>,
+    /// Time after which a private transaction goes to public endpoints as well, like 10m; never by default.
+    #[arg(long, requires = "route")]
+    fallback_after: Option<String>,
     /// Metadata: any JSON.
     #[arg(long, value_parser = metadata)]
     metadata: Option<Box<RawValue>>,
@@ -71,6 +77,8 @@ pub(super) async fn run(remote: &mut Remote, args: SendArgs) -> Result<(), Faile
         max_fee_per_gas: args.max_fee_per_gas.map(Into::into),
         valid_until: args.valid_until,
         replaceable: args.replaceable.then_some(true),
+        route: args.route,
+        fallback_after: args.fallback_after,
         metadata: args.metadata,
         ..Create::default()
     };

@@ -48,6 +48,8 @@ fn fields(tx: &Tx, nonce: Option<u64>) -> Fields {
     fields.add("updated", &tx.updated_at);
     fields.add_some("valid until", tx.valid_until.as_ref());
     fields.add_some("replaceable", tx.replaceable.then_some(true));
+    fields.add_some("route", (tx.route != "public").then_some(&tx.route));
+    fields.add_some("fallback after", tx.fallback_after.as_ref());
     fields.add_some("metadata", tx.metadata.as_ref().map(|metadata| metadata.get()));
     fields
 }

@@ -25,6 +25,11 @@ settings! {
         /// of its own without.
         rpc_urls: Vec<EndpointConfig>, flag = "rpc-url", has_file = true, entries_max = 64,
             example = "[\"https://rpc.example.com\", { url = \"https://relay.example.com\", role = \"send_only\" }]";
+        /// Private endpoints of the chain, for example relays to block builders, at most 16. They get the
+        /// transactions with `route: "private"` and no others. The same as endpoints of `chain.rpc_urls`
+        /// with the role `private`; see [private routing](private-routing.md).
+        private_rpc_urls: Vec<EndpointConfig>, flag = "private-rpc-url", has_file = true, entries_max = 16,
+            example = "[\"https://relay.example.com\"]";
         /// The highest price per unit of gas that a transaction offers. A transaction that needs
         /// more waits, with an alert; it does not fail.
         max_fee_per_gas: Cap<GasPrice> = "1000 gwei";
@@ -71,7 +76,8 @@ settings! {
         /// URL of the endpoint. May hold user, password and a key.
         url: EndpointUrl;
         /// Use of the endpoint: `send_only` for a relay that only takes transactions,
-        /// `read_only` for an archive that only answers reads.
+        /// `read_only` for an archive that only answers reads, `private` for a relay that only takes
+        /// private transactions.
         role: Role = "full";
         /// The longest time for one call, including the wait for a free slot of `concurrency`.
         timeout: Duration = "5s", min = "1ms";
@@ -121,6 +127,13 @@ impl SettingType for Overrides {
 }
 
 impl ChainSettings {
+    /// All endpoints, each with its role.
+    pub(crate) fn endpoints(&self) -> Vec<EndpointConfig> {
+        let private = self.private_rpc_urls.iter().cloned();
+        let private = private.map(|endpoint| EndpointConfig { role: Role::Private, ..endpoint });
+        self.rpc_urls.iter().cloned().chain(private).collect()
+    }
+
     pub(crate) fn chain_config(&self) -> ChainConfig {
         ChainConfig {
             chain_id: self.id.as_ref().map(|id| id.value),
@@ -133,7 +146,7 @@ impl ChainSettings {
             head_hold: self.head_hold,
             fee_cache: self.fee_cache,
             overrides: self.answers.clone(),
-            ..ChainConfig::new(self.rpc_urls.clone())
+            ..ChainConfig::new(self.endpoints())
         }
     }
 }

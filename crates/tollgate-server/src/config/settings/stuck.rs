@@ -47,6 +47,16 @@ settings! {
         lookback_blocks: u64 = "256", range = (1, 100_000);
     }
 
+    /// Private transactions.
+    struct PrivateSettings {
+        /// Interval at which a private transaction without a receipt is sent to private endpoints again. It does
+        /// not grow: relays drop a transaction after some blocks.
+        resend_interval: Duration = "12s", min = "100ms";
+        /// Time without a receipt after which a private transaction that is the first in line becomes STUCK
+        /// and the stuck policy is asked. It is still sent to private endpoints.
+        stuck_after: Duration = "10m", min = "100ms";
+    }
+
     /// Fee bumps.
     struct GasBumpSettings {
         /// Raise the fee of the first transaction in line when its price delays it.

@@ -125,6 +125,32 @@ fn combination_that_can_not_work_is_refused() {
             "tollgate.toml:2:12: chain.rpc_urls: every endpoint is send_only: the chain could not be read",
         ),
         (
+            "[chain]\nrpc_urls = [\"http://a\", { url = \"http://b\", role = \"secret\" }]",
+            "tollgate.toml:2:52: chain.rpc_urls: role \"secret\" must be full or send_only or read_only or \
+             private",
+        ),
+        (
+            "[chain]\nrpc_urls = [{ url = \"http://a\", role = \"read_only\" }, { url = \"http://b\", \
+             role = \"private\" }]",
+            "tollgate.toml:2:12: chain.rpc_urls: no endpoint takes public transactions: private ones take \
+             private ones alone",
+        ),
+        (
+            "[chain]\nprivate_rpc_urls = [{ url = \"http://a\", role = \"read_only\" }]",
+            "tollgate.toml:2:20: chain.private_rpc_urls: every endpoint here is private: leave out role, or \
+             move it to chain.rpc_urls",
+        ),
+        (
+            "[[chains]]\nname = \"a\"\nid = 1\nrpc_urls = [\"http://a\"]\n[[chains]]\nname = \"b\"\n\
+             id = 2\nrpc_urls = [{ url = \"http://b\", role = \"private\" }, \
+             { url = \"http://b\", role = \"send_only\" }]",
+            "tollgate.toml:1:1: chains: chain 2: no endpoint answers reads: send_only and private ones don't",
+        ),
+        (
+            "[chain]\nrpc_urls = [\"http://a\", { url = \"http://b\", role = \"private\" }]\nfan_out = 2",
+            "tollgate.toml:3:11: chain.fan_out: is 2, but only 1 endpoints take transactions",
+        ),
+        (
             "[chain]\nrpc_urls = [\"http://a\"]\nfan_out = 2",
             "tollgate.toml:3:11: chain.fan_out: is 2, but only 1 endpoints take transactions",
         ),

@@ -79,6 +79,9 @@ fn every_setting_reaches_the_options() {
         hold = "18s"
         hold_max = "19s"
         max_outstanding = 20
+        [private]
+        resend_interval = "21s"
+        stuck_after = "22s"
     "#;
     let loaded = from_file(file).loaded();
     assert_eq!(loaded.warnings(), [""; 0]);
@@ -94,6 +97,8 @@ fn every_setting_reaches_the_options() {
             max_attempts: 5,
             timeout: Some(seconds(6)),
             grey_zone_timeout: seconds(7),
+            private_interval: seconds(21),
+            private_stuck_after: seconds(22),
         }
     );
     assert_eq!((engine.lookback_blocks, engine.diagnose), (8, Some(seconds(12))));

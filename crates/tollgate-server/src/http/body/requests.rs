@@ -55,6 +55,8 @@ from_fields! {
         max_fee_per_gas: number "maxFeePerGas",
         valid_until: text "validUntil",
         replaceable: flag "replaceable",
+        route: text "route",
+        fallback_after: text "fallbackAfter",
         metadata: raw "metadata",
     }
     Payload {
