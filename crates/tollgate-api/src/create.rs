@@ -48,6 +48,10 @@ pub struct Create {
     /// policy is asked what becomes of it.
     #[schema(value_type = Option<schema::Time>)]
     pub valid_until: Option<String>,
+    /// Before when it is not sent, at most 30 days ahead and before `validUntil`. It is kept at once, has no nonce
+    /// until then, and others overtake it.
+    #[schema(value_type = Option<schema::Time>)]
+    pub not_before: Option<String>,
     /// `true`: a policy or an operator may put another call in its place.
     pub replaceable: Option<bool>,
     /// The caller's own notes: any JSON, up to 16384 bytes as text. Given back with the transaction.

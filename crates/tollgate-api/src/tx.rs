@@ -73,6 +73,9 @@ pub struct Tx {
     /// Until when it is wanted; null if for ever.
     #[schema(value_type = Option<schema::Time>, required)]
     pub valid_until: Option<String>,
+    /// Before when it is not sent; null if it is sent as soon as possible.
+    #[schema(value_type = Option<schema::Time>, required)]
+    pub not_before: Option<String>,
     /// `true`: another call may replace it.
     pub replaceable: bool,
     /// The caller's own notes, byte for byte as they were given.
@@ -221,6 +224,7 @@ impl From<&TxRecord> for Tx {
         let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
         let to = intent.as_ref().and_then(|intent| intent.to);
         let value = intent.as_ref().map(|intent| intent.value);
+        let not_before = intent.as_ref().and_then(Intent::starts_at);
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
         let hash = mined.map(|mined| mined.tx_hash).or(record.newest_hash);
@@ -242,6 +246,7 @@ impl From<&TxRecord> for Tx {
             created_at: format_time(record.created_at),
             updated_at: format_time(record.updated_at),
             valid_until: record.valid_until.map(format_time),
+            not_before: not_before.map(format_time),
             replaceable,
             metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),
         }

@@ -5,6 +5,7 @@ use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
+use tollgate_model::schedule::BadSchedule;
 use tollgate_model::{Intent, Nonce, RequestId, TxId};
 
 use crate::errors::Unserved;
@@ -89,6 +90,9 @@ pub enum CreateError {
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,
+    /// Its `notBefore` is out of range.
+    #[error("{0}")]
+    BadSchedule(#[from] BadSchedule),
     /// The chain would certainly refuse it.
     #[error("{0}")]
     Refused(#[from] Refusal),

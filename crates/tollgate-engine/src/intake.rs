@@ -10,7 +10,8 @@ use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page
 use tollgate_model::refusal::{
     OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas, judge_price,
 };
-use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, TxId, U256, Wei};
+use tollgate_model::schedule::{self, is_due};
+use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, Timestamp, TxId, U256, Wei};
 
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
@@ -53,9 +54,7 @@ impl Engine {
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
-        if is_expired(intent.expires_at(), self.now()) {
-            return Err(CreateError::Expired);
-        }
+        check_times(&intent, self.now())?;
         let intent = fill_in(&self.context, submitter, intent).await?;
         let payload = Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?;
         let new = NewCreate { submitter, request_id, intent, payload, signed: None };
@@ -126,9 +125,7 @@ impl Engine {
         {
             return Err(Unserved::UnknownSubmitter.into());
         }
-        if is_expired(intent.expires_at(), self.now()) {
-            return Err(CreateError::Expired);
-        }
+        check_times(&intent, self.now())?;
         // The call is tried even if the caller knows its gas: whether it reverts is the question.
         let given = intent.gas.take();
         let prepared = fill_in(&self.context, submitter, intent).await?;
@@ -242,6 +239,7 @@ async fn stored_open_costs(
                     };
                     costs.add_slot(nonce, intent.value, attempts.iter().map(cost));
                 }
+                None if !is_due(&intent, context.clock.now()) => {}
                 None => {
                     let quote = chain.fee_quote(intent.speed).await?;
                     costs.add_queued(&intent, &quote, &caps);
@@ -270,6 +268,13 @@ async fn look_up(
         CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
         CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
     }
+}
+
+fn check_times(intent: &Intent, now: Timestamp) -> Result<(), CreateError> {
+    if is_expired(intent.expires_at(), now) {
+        return Err(CreateError::Expired);
+    }
+    Ok(schedule::check(intent, now)?)
 }
 
 /// Whether this node can sign for a submitter. One that takes only what others have signed for it

@@ -39,6 +39,10 @@ pub struct Intent {
     /// The hash of the transaction, if the caller signed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signed: Option<TxHash>,
+    /// When it may be given a slot, in microseconds since 1970. Versions that don't know the field can't read the
+    /// intent and sign nothing for it, so they never send it early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<i64>,
 }
 
 impl Intent {
@@ -63,12 +67,18 @@ impl Intent {
             metadata: None,
             replaceable: false,
             signed: None,
+            not_before: None,
         }
     }
 
     /// When the intent expires.
     pub fn expires_at(&self) -> Option<Timestamp> {
         self.valid_until.map(Timestamp::from_unix_micros)
+    }
+
+    /// When the intent may be given a slot.
+    pub fn starts_at(&self) -> Option<Timestamp> {
+        self.not_before.map(Timestamp::from_unix_micros)
     }
 
     /// The stored encoding: JSON with the fields in the order above. The digest depends on the meaning of

@@ -50,6 +50,7 @@ pub mod reconcile;
 pub mod refusal;
 pub mod rejected;
 pub mod resubmit;
+pub mod schedule;
 pub mod secret;
 pub mod sql;
 pub mod state;

@@ -85,6 +85,11 @@ fn read_signed(
     if create.valid_until.is_some() || create.replaceable.is_some() {
         return Err(refused("validUntil and replaceable can't apply to a signed transaction"));
     }
+    if create.not_before.is_some() {
+        let why = "notBefore can't apply to a signed transaction: its nonce is taken now, and all others would \
+                   wait for it; post it when it is due";
+        return Err(refused(why));
+    }
     let raw = read_hex("rawTx", create.raw_tx.as_deref().unwrap_or_default())?;
     let signed = recover(&raw, chain).map_err(|error| match error {
         RecoverError::WrongChain { .. } => Problem::of_field(ErrorCode::WrongChain, "rawTx", error),
@@ -108,8 +113,10 @@ fn read_intent(
     let mut intent = read_payload(payload)?;
     check_fees(max_fee, intent.max_priority_fee_per_gas, "payload.maxPriorityFeePerGas")?;
     let valid_until = create.valid_until.map(|text| read_time("validUntil", &text)).transpose()?;
+    let not_before = create.not_before.map(|text| read_time("notBefore", &text)).transpose()?;
     let speed = create.speed.map(|speed| one_of("speed", &speed, &SPEEDS)).transpose()?;
     intent.valid_until = valid_until.map(|at| at.unix_micros());
+    intent.not_before = not_before.map(|at| at.unix_micros());
     intent.replaceable = create.replaceable.unwrap_or_default();
     intent.speed = speed.unwrap_or_default();
     intent.max_fee_per_gas = max_fee;

@@ -76,4 +76,5 @@ bugs! {
     resume_that_is_not_written_is_noticed: ResumeForgotten breaks "I6";
     tags_on_one_endpoints_word_are_noticed: OneVoiceTags breaks "I8";
     one_endpoint_believed_in_everything_is_noticed: OneVoiceInAll breaks "I6" "I15" "I16";
+    scheduled_intent_sent_early_by_a_new_owner_is_noticed: ScheduleForgotten breaks "notBefore";
 }

@@ -46,6 +46,7 @@ fn fields(tx: &Tx, nonce: Option<u64>) -> Fields {
     }
     fields.add("created", &tx.created_at);
     fields.add("updated", &tx.updated_at);
+    fields.add_some("not before", tx.not_before.as_ref());
     fields.add_some("valid until", tx.valid_until.as_ref());
     fields.add_some("replaceable", tx.replaceable.then_some(true));
     fields.add_some("metadata", tx.metadata.as_ref().map(|metadata| metadata.get()));
@@ -85,13 +86,20 @@ pub(super) fn list(page: &TxPage) -> Result<(), Failed> {
     for tx in &page.items {
         table.row([
             tx.tx_id.clone(),
-            tx.state_name().to_string(),
+            listed_state(tx),
             tx.submitter.clone(),
             to_the_second(&tx.created_at),
             cell(tx.request_id.as_ref()),
         ]);
     }
     table.print_page(page.next.as_deref())
+}
+
+/// The state, and until when a queued transaction is not sent.
+fn listed_state(tx: &Tx) -> String {
+    let queued = tx.not_before.as_deref().filter(|_| tx.state == "QUEUED");
+    let start = queued.map(|start| format!(", not before {}", to_the_second(start)));
+    format!("{}{}", tx.state_name(), start.unwrap_or_default())
 }
 
 /// The transaction that everything else of the account waits for, and why.

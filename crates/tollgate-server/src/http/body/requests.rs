@@ -54,6 +54,7 @@ from_fields! {
         speed: text "speed",
         max_fee_per_gas: number "maxFeePerGas",
         valid_until: text "validUntil",
+        not_before: text "notBefore",
         replaceable: flag "replaceable",
         metadata: raw "metadata",
     }

@@ -70,6 +70,7 @@ impl From<CreateError> for Problem {
             }
             CreateError::NonceMismatch { .. } => (ErrorCode::NonceMismatch, "rawTx"),
             CreateError::Disabled => (ErrorCode::SubmitterDisabled, "submitter"),
+            CreateError::BadSchedule(_) => (ErrorCode::InvalidTime, "notBefore"),
             CreateError::Expired => (ErrorCode::Expired, "validUntil"),
             CreateError::RequestIdConflict(_) => (ErrorCode::RequestIdConflict, "requestId"),
         };
