@@ -7,6 +7,7 @@ use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tollgate_model::Intent;
+use tollgate_model::authorization::Authorization;
 use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxRecord};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
@@ -76,11 +77,41 @@ pub struct Tx {
     /// Before when it is not sent; null if it is sent as soon as possible.
     #[schema(value_type = Option<schema::Time>, required)]
     pub not_before: Option<String>,
+    /// Its authorizations (EIP-7702); left out if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_list: Vec<TxAuthorization>,
     /// `true`: another call may replace it.
     pub replaceable: bool,
     /// The caller's own notes, byte for byte as they were given.
     #[schema(value_type = schema::Anything, required)]
     pub metadata: Option<Box<RawValue>>,
+}
+
+/// An authorization of a transaction (EIP-7702).
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct TxAuthorization {
+    /// The chain; 0 is any.
+    pub chain_id: u64,
+    /// The contract; zero ends a delegation.
+    #[schema(value_type = schema::Address)]
+    pub address: String,
+    /// The nonce of the authority that it uses.
+    pub nonce: u64,
+    /// The account that gives the permission.
+    #[schema(value_type = schema::Address)]
+    pub authority: String,
+}
+
+impl From<&Authorization> for TxAuthorization {
+    fn from(item: &Authorization) -> Self {
+        Self {
+            chain_id: item.chain_id,
+            address: item.address.to_checksum(None),
+            nonce: item.nonce,
+            authority: item.authority.to_checksum(None),
+        }
+    }
 }
 
 /// A transaction that all those behind it wait for.
@@ -224,6 +255,8 @@ impl From<&TxRecord> for Tx {
         let replaceable = intent.as_ref().is_some_and(|intent| intent.replaceable);
         let to = intent.as_ref().and_then(|intent| intent.to);
         let value = intent.as_ref().map(|intent| intent.value);
+        let authorizations = intent.iter().flat_map(|intent| &intent.authorization_list);
+        let authorization_list = authorizations.map(TxAuthorization::from).collect();
         let not_before = intent.as_ref().and_then(Intent::starts_at);
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
@@ -247,6 +280,7 @@ impl From<&TxRecord> for Tx {
             updated_at: format_time(record.updated_at),
             valid_until: record.valid_until.map(format_time),
             not_before: not_before.map(format_time),
+            authorization_list,
             replaceable,
             metadata: metadata.and_then(|text| RawValue::from_string(text).ok()),
         }

@@ -1,6 +1,7 @@
 //! What is asked of an engine, and what it answers.
 
 use thiserror::Error;
+use tollgate_model::authorization::AuthorizationRefused;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
@@ -57,6 +58,7 @@ impl SignedIntent {
             gas: Some(draft.fees.gas_limit),
             kind: Some(draft.kind),
             access_list: draft.access_list,
+            authorization_list: draft.authorizations,
             max_fee_per_gas: Some(draft.fees.max_fee),
             max_priority_fee_per_gas: draft.fees.max_priority_fee,
             metadata,
@@ -93,6 +95,14 @@ pub enum CreateError {
     /// Its `notBefore` is out of range.
     #[error("{0}")]
     BadSchedule(#[from] BadSchedule),
+    /// One of its authorizations is not accepted.
+    #[error("{why}")]
+    Authorization {
+        /// Which one; `None` for a signed transaction.
+        place: Option<usize>,
+        /// Why.
+        why: AuthorizationRefused,
+    },
     /// The chain would certainly refuse it.
     #[error("{0}")]
     Refused(#[from] Refusal),

@@ -13,6 +13,7 @@ use tollgate_model::refusal::{
 use tollgate_model::schedule::{self, is_due};
 use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Submitter, Timestamp, TxId, U256, Wei};
 
+use crate::authorizations::authorize;
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
 use crate::engine::Engine;
@@ -55,7 +56,8 @@ impl Engine {
             return Err(CreateError::Disabled);
         }
         check_times(&intent, self.now())?;
-        let intent = fill_in(&self.context, submitter, intent).await?;
+        let mut intent = fill_in(&self.context, submitter, intent).await?;
+        authorize(&self.context, submitter, &mut intent).await?;
         let payload = Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?;
         let new = NewCreate { submitter, request_id, intent, payload, signed: None };
         Ok(PreparedCreate::New(Box::new(new)))
@@ -70,7 +72,7 @@ impl Engine {
         signed: SignedIntent,
     ) -> Result<PreparedCreate, CreateError> {
         let request_id = Some(signed.request_id(request_id)?);
-        let SignedIntent { intent, nonce, attempt } = signed;
+        let SignedIntent { mut intent, nonce, attempt } = signed;
         let payload = intent.to_payload()?;
         if let Some(known) =
             look_up(&self.context, submitter, request_id.as_ref(), &payload).await?
@@ -84,6 +86,7 @@ impl Engine {
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
+        authorize(&self.context, submitter, &mut intent).await?;
         let signed = Some((nonce, attempt));
         let new = NewCreate { submitter, request_id, intent, payload, signed };
         Ok(PreparedCreate::New(Box::new(new)))
@@ -126,9 +129,14 @@ impl Engine {
             return Err(Unserved::UnknownSubmitter.into());
         }
         check_times(&intent, self.now())?;
-        // The call is tried even if the caller knows its gas: whether it reverts is the question.
-        let given = intent.gas.take();
-        let prepared = fill_in(&self.context, submitter, intent).await?;
+        // The call is tried even if the caller knows its gas: whether it reverts is the question. Without its
+        // authorizations a set-code transaction is another call, which would answer nothing.
+        let given = match intent.authorization_list.is_empty() {
+            true => intent.gas.take(),
+            false => intent.gas,
+        };
+        let mut prepared = fill_in(&self.context, submitter, intent).await?;
+        authorize(&self.context, submitter, &mut prepared).await?;
         let gas = given.or(prepared.gas).unwrap_or_default();
         let fees = judge_simulated(self, submitter, &prepared, gas).await?;
         Ok(Simulated::Costs(fees))

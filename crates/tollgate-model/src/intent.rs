@@ -4,6 +4,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::amount::GasPrice;
+use crate::authorization::Authorization;
 use crate::ids::{InvalidValue, TxHash};
 use crate::metadata;
 use crate::port::batch::Payload;
@@ -43,6 +44,9 @@ pub struct Intent {
     /// intent and sign nothing for it, so they never send it early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_before: Option<i64>,
+    /// The authorizations of a set-code transaction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_list: Vec<Authorization>,
 }
 
 impl Intent {
@@ -68,6 +72,7 @@ impl Intent {
             replaceable: false,
             signed: None,
             not_before: None,
+            authorization_list: Vec::new(),
         }
     }
 

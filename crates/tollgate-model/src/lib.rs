@@ -27,6 +27,7 @@ pub mod account;
 pub mod account_pool;
 pub mod amount;
 pub mod answer;
+pub mod authorization;
 pub mod bump;
 pub mod diagnose;
 pub mod expiry;

@@ -161,6 +161,7 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
                 error @ (CreateError::Disabled
                 | CreateError::Invalid(_)
                 | CreateError::BadSchedule(_)
+                | CreateError::Authorization { .. }
                 | CreateError::Unserved(Unserved::UnknownSubmitter)
                 | CreateError::NonceMismatch { .. }),
             )) => return world.checker.fail(&world, "sim", error.to_string()),

@@ -15,15 +15,17 @@ use tollgate_model::port::signer::{AccessListEntry, TxKind};
 use tollgate_model::{Address, ChainId, Intent, RequestId, Submitter, Timestamp, U256};
 use tollgate_signer::{RecoverError, recover};
 
+use super::authorization::{check_set_code, read_authorizations};
 use super::body::one_of;
 use super::problem::Problem;
 
 const SPEEDS: [(&str, Speed); 3] =
     [("slow", Speed::Slow), ("normal", Speed::Normal), ("fast", Speed::Fast)];
-const TX_KINDS: [(&str, TxKind); 3] = [
+const TX_KINDS: [(&str, TxKind); 4] = [
     ("legacy", TxKind::Legacy),
     ("accessList", TxKind::AccessList),
     ("dynamicFee", TxKind::DynamicFee),
+    ("setCode", TxKind::SetCode),
 ];
 
 /// A create whose fields have been read.
@@ -125,7 +127,8 @@ fn read_intent(
 }
 
 fn read_payload(payload: Payload) -> Result<Intent, Problem> {
-    let Payload { to, value, data, gas, max_priority_fee_per_gas, kind, access_list } = payload;
+    let Payload { to, value, data, gas, max_priority_fee_per_gas, kind, .. } = payload;
+    let (access_list, authorizations) = (payload.access_list, payload.authorization_list);
     let NewCall { to, value, data, gas } = NewPayload { to, value, data, gas }.read()?;
     let tip_field = "payload.maxPriorityFeePerGas";
     let tip = max_priority_fee_per_gas.map(|tip| tip.read_price(tip_field)).transpose()?;
@@ -137,6 +140,8 @@ fn read_payload(payload: Payload) -> Result<Intent, Problem> {
     intent.kind = kind;
     intent.access_list = access_list;
     intent.max_priority_fee_per_gas = tip;
+    intent.authorization_list = read_authorizations(&authorizations)?;
+    check_set_code(&mut intent)?;
     if intent.kind == Some(TxKind::Legacy) && !intent.access_list.is_empty() {
         let what = "a legacy transaction has none: leave out type, or give another one";
         return Err(Problem::of_field(ErrorCode::InvalidField, "payload.accessList", what));

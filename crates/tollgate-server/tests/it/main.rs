@@ -28,6 +28,7 @@ mod readme;
 mod results;
 mod secrets;
 mod serving;
+mod set_code;
 mod signed;
 mod site;
 mod smoke;

@@ -48,6 +48,10 @@ fn fields(tx: &Tx, nonce: Option<u64>) -> Fields {
     fields.add("updated", &tx.updated_at);
     fields.add_some("not before", tx.not_before.as_ref());
     fields.add_some("valid until", tx.valid_until.as_ref());
+    for item in &tx.authorization_list {
+        let delegates = format!("{} to {} (nonce {})", item.authority, item.address, item.nonce);
+        fields.add("authorizes", delegates);
+    }
     fields.add_some("replaceable", tx.replaceable.then_some(true));
     fields.add_some("metadata", tx.metadata.as_ref().map(|metadata| metadata.get()));
     fields
