@@ -92,15 +92,15 @@ pub enum CreateError {
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,
-    /// Its `notBefore` is out of range.
+    /// The intent's `notBefore` is out of range.
     #[error("{0}")]
     BadSchedule(#[from] BadSchedule),
     /// One of its authorizations is not accepted.
     #[error("{why}")]
     Authorization {
-        /// Which one; `None` for a signed transaction.
+        /// Place in the list; `None` for a signed transaction.
         place: Option<usize>,
-        /// Why.
+        /// The reason.
         why: AuthorizationRefused,
     },
     /// The chain would certainly refuse it.

@@ -16,7 +16,7 @@ pub const NOT_BEFORE_AHEAD_MAX: Duration = Duration::from_secs(30 * 24 * 60 * 60
 /// The reason why an intent with this `notBefore` is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum BadSchedule {
-    /// It could never be sent.
+    /// The intent could never be sent.
     #[error("notBefore must be before validUntil")]
     NotBeforeExpiry,
     #[error("notBefore lies more than {} days ahead", NOT_BEFORE_AHEAD_MAX.as_secs() / 86_400)]

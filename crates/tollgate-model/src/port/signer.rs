@@ -25,7 +25,7 @@ pub enum TxKind {
 }
 
 impl TxKind {
-    /// Whether it has a priority fee (EIP-1559).
+    /// Returns whether this kind has a priority fee (EIP-1559).
     pub const fn has_tip(self) -> bool {
         match self {
             Self::DynamicFee | Self::SetCode => true,

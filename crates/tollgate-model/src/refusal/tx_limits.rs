@@ -14,7 +14,7 @@ pub const EIP_3860_BYTES: u64 = 49_152;
 /// The maximum length of a transaction in the pools of the common clients.
 pub const POOL_TX_BYTES: u64 = 128 * 1024;
 
-/// What an authorization has at least: a contract and a signature.
+/// The minimum length of an authorization: a contract and a signature.
 const AUTHORIZATION_BYTES: u64 = 20 + 2 * 32;
 
 /// Ethereum's main network, Sepolia, Holesky and Hoodi: both EIPs are in force.
