@@ -83,6 +83,8 @@ codes! {
     InvalidBatch "invalid_batch" 422 false "Invalid number of batch items";
     InvalidRawTx "invalid_raw_tx" 422 false "Invalid signed transaction";
     NonceMismatch "nonce_mismatch" 422 false "The nonce of the signed transaction is not the next one";
+    AuthorizationRefused "authorization_refused" 422 false "Authorization not accepted";
+    AuthorizationEarly "authorization_early" 409 true "The authority's earlier transactions are not mined yet";
     Expired "expired" 422 false "validUntil has passed";
     NoPrivateEndpoint "no_private_endpoint" 422 false "The chain has no private endpoint";
     WrongChain "wrong_chain" 422 false "Wrong chain";

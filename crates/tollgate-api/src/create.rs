@@ -48,6 +48,10 @@ pub struct Create {
     /// policy is asked what becomes of it.
     #[schema(value_type = Option<schema::Time>)]
     pub valid_until: Option<String>,
+    /// Before when it is not sent, at most 30 days ahead and before `validUntil`. It is kept at once, has no nonce
+    /// until then, and others overtake it.
+    #[schema(value_type = Option<schema::Time>)]
+    pub not_before: Option<String>,
     /// `true`: a policy or an operator may put another call in its place.
     pub replaceable: Option<bool>,
     /// `private`: only private endpoints of the chain get it while it is not mined, see docs/private-routing.md.
@@ -89,6 +93,37 @@ pub struct Payload {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schema(value_type = schema::AccessList, required = false)]
     pub access_list: Vec<Access>,
+    /// Authorizations (EIP-7702), 1 to 64. Needs `to` and `gas`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_list: Vec<AuthorizationItem>,
+}
+
+/// The permission of an account to run a contract's code in its place (EIP-7702): signed, or with the own account
+/// that Tollgate signs it for.
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AuthorizationItem {
+    /// The chain; 0 is any.
+    #[schema(value_type = schema::Number)]
+    pub chain_id: Number,
+    /// The contract; zero ends a delegation.
+    #[schema(value_type = schema::Address)]
+    pub address: String,
+    /// The nonce of the authority that it uses.
+    #[schema(value_type = schema::Number)]
+    pub nonce: Number,
+    /// The account that gives the permission. Needed without a signature.
+    #[schema(value_type = Option<schema::Address>)]
+    pub authority: Option<String>,
+    /// The signature: 0 or 1.
+    #[schema(value_type = Option<schema::Number>)]
+    pub y_parity: Option<Number>,
+    /// The signature's r.
+    #[schema(value_type = Option<schema::Number>)]
+    pub r: Option<Number>,
+    /// The signature's s.
+    #[schema(value_type = Option<schema::Number>)]
+    pub s: Option<Number>,
 }
 
 /// Storage of one contract.

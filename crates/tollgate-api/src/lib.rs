@@ -43,7 +43,9 @@ pub use attempt::{Attempt, Fees};
 pub use call::{check_fees, read_address, read_hash, read_hex};
 pub use chain::{Chain, ChainList, ChainWithEndpoints, Endpoint, Ready};
 pub use code::ErrorCode;
-pub use create::{Access, Batch, BatchAnswer, BatchItem, Create, Payload, Simulation};
+pub use create::{
+    Access, AuthorizationItem, Batch, BatchAnswer, BatchItem, Create, Payload, Simulation,
+};
 pub use duration::{format_duration, parse_duration};
 pub use feed::{Completion, Feed};
 pub use history::{HistoryEntry, StateName, SubmitterEntry};

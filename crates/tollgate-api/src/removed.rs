@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::schema;
 use crate::time::format_time;
-use crate::tx::Tx;
+use crate::tx::{Tx, public};
 
 /// The fields that are kept of a transaction that was removed.
 #[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Debug)]
@@ -75,7 +75,11 @@ impl Tx {
             created_at: format_time(removed.tx_id.time()),
             updated_at: finished_at,
             valid_until: None,
+            not_before: None,
+            authorization_list: Vec::new(),
             replaceable: false,
+            route: public(),
+            fallback_after: None,
             metadata: None,
             archived: true,
         }

@@ -62,7 +62,7 @@ values! {
         names(["next", "placeholder"]);
     Hash = "32 bytes as 0x-hex.", text().pattern(Some("^0x[0-9a-f]{64}$"));
     Hex = "Bytes as 0x-hex.", text().pattern(Some("^0x([0-9a-fA-F]{2})*$"));
-    Kind = "How a transaction is encoded.", names(["legacy", "accessList", "dynamicFee"]);
+    Kind = "How a transaction is encoded.", names(["legacy", "accessList", "dynamicFee", "setCode"]);
     Mode = "How nonces are given out.", names(["pipelined", "strict"]);
     Number = "A whole number: a JSON integer, decimal text or 0x-hex. Use text above 2^53.",
         ObjectBuilder::new()

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
+use tollgate_model::authorization::Authorization;
 use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxRecord};
 use tollgate_model::{Intent, Route};
 use utoipa::openapi::schema::AnyOfBuilder;
@@ -74,6 +75,12 @@ pub struct Tx {
     /// Until when it is wanted; null if for ever.
     #[schema(value_type = Option<schema::Time>, required)]
     pub valid_until: Option<String>,
+    /// Before when it is not sent; null if it is sent as soon as possible.
+    #[schema(value_type = Option<schema::Time>, required)]
+    pub not_before: Option<String>,
+    /// Its authorizations (EIP-7702); left out if it has none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_list: Vec<TxAuthorization>,
     /// `true`: another call may replace it.
     pub replaceable: bool,
     /// The route that its caller chose.
@@ -94,8 +101,35 @@ pub struct Tx {
 }
 
 /// The route in answers of nodes that know none.
-const fn public() -> Cow<'static, str> {
+pub(crate) const fn public() -> Cow<'static, str> {
     Cow::Borrowed(Route::Public.name())
+}
+
+/// An authorization of a transaction (EIP-7702).
+#[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct TxAuthorization {
+    /// The chain; 0 is any.
+    pub chain_id: u64,
+    /// The contract; zero ends a delegation.
+    #[schema(value_type = schema::Address)]
+    pub address: String,
+    /// The nonce of the authority that it uses.
+    pub nonce: u64,
+    /// The account that gives the permission.
+    #[schema(value_type = schema::Address)]
+    pub authority: String,
+}
+
+impl From<&Authorization> for TxAuthorization {
+    fn from(item: &Authorization) -> Self {
+        Self {
+            chain_id: item.chain_id,
+            address: item.address.to_checksum(None),
+            nonce: item.nonce,
+            authority: item.authority.to_checksum(None),
+        }
+    }
 }
 
 /// A transaction that all those behind it wait for.
@@ -245,6 +279,9 @@ impl From<&TxRecord> for Tx {
         };
         let route = if private.is_some() { Route::Private } else { Route::Public };
         let fallback_after = private.and_then(|private| private.fallback_after());
+        let authorizations = intent.iter().flat_map(|intent| &intent.authorization_list);
+        let authorization_list = authorizations.map(TxAuthorization::from).collect();
+        let not_before = intent.as_ref().and_then(Intent::starts_at);
         let metadata = intent.and_then(|intent| intent.metadata);
         let mined = record.mined.as_ref();
         let hash = mined.map(|mined| mined.tx_hash).or(record.newest_hash);
@@ -266,6 +303,8 @@ impl From<&TxRecord> for Tx {
             created_at: format_time(record.created_at),
             updated_at: format_time(record.updated_at),
             valid_until: record.valid_until.map(format_time),
+            not_before: not_before.map(format_time),
+            authorization_list,
             replaceable,
             route: route.name().into(),
             fallback_after: fallback_after.map(format_duration),

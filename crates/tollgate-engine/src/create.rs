@@ -1,10 +1,12 @@
 //! What is asked of an engine, and what it answers.
 
 use thiserror::Error;
+use tollgate_model::authorization::AuthorizationRefused;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
+use tollgate_model::schedule::BadSchedule;
 use tollgate_model::{Intent, Nonce, PrivateRoute, RequestId, TxId};
 
 use crate::errors::Unserved;
@@ -56,6 +58,7 @@ impl SignedIntent {
             gas: Some(draft.fees.gas_limit),
             kind: Some(draft.kind),
             access_list: draft.access_list,
+            authorization_list: draft.authorizations,
             max_fee_per_gas: Some(draft.fees.max_fee),
             max_priority_fee_per_gas: draft.fees.max_priority_fee,
             metadata,
@@ -93,6 +96,17 @@ pub enum CreateError {
     /// The intent's time is over.
     #[error("validUntil has passed")]
     Expired,
+    /// The intent's `notBefore` is out of range.
+    #[error("{0}")]
+    BadSchedule(#[from] BadSchedule),
+    /// One of its authorizations is not accepted.
+    #[error("{why}")]
+    Authorization {
+        /// Place in the list; `None` for a signed transaction.
+        place: Option<usize>,
+        /// The reason.
+        why: AuthorizationRefused,
+    },
     /// The chain would certainly refuse it.
     #[error("{0}")]
     Refused(#[from] Refusal),

@@ -11,8 +11,12 @@ use tollgate_model::refusal::{
     NoEstimate, OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas,
     judge_price,
 };
-use tollgate_model::{GasPrice, Intent, Nonce, RequestId, Route, Submitter, TxId, U256, Wei};
+use tollgate_model::schedule::{self, is_due};
+use tollgate_model::{
+    GasPrice, Intent, Nonce, RequestId, Route, Submitter, Timestamp, TxId, U256, Wei,
+};
 
+use crate::authorizations::authorize;
 use crate::context::Context;
 use crate::create::{CreateError, Created, SignedIntent, Simulated};
 use crate::engine::Engine;
@@ -54,10 +58,9 @@ impl Engine {
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
-        if is_expired(intent.expires_at(), self.now()) {
-            return Err(CreateError::Expired);
-        }
-        let intent = fill_in(&self.context, submitter, intent).await?;
+        check_times(&intent, self.now())?;
+        let mut intent = fill_in(&self.context, submitter, intent).await?;
+        authorize(&self.context, submitter, &mut intent).await?;
         let payload = Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?;
         let new = NewCreate { submitter, request_id, intent, payload, signed: None };
         Ok(PreparedCreate::New(Box::new(new)))
@@ -72,7 +75,7 @@ impl Engine {
         signed: SignedIntent,
     ) -> Result<PreparedCreate, CreateError> {
         let request_id = Some(signed.request_id(request_id)?);
-        let SignedIntent { intent, nonce, attempt } = signed;
+        let SignedIntent { mut intent, nonce, attempt } = signed;
         let payload = intent.to_payload()?;
         if let Some(known) =
             look_up(&self.context, submitter, request_id.as_ref(), &payload).await?
@@ -87,6 +90,7 @@ impl Engine {
             return Err(CreateError::Disabled);
         }
         check_route(&self.context, &intent)?;
+        authorize(&self.context, submitter, &mut intent).await?;
         let signed = Some((nonce, attempt));
         let new = NewCreate { submitter, request_id, intent, payload, signed };
         Ok(PreparedCreate::New(Box::new(new)))
@@ -128,12 +132,15 @@ impl Engine {
         {
             return Err(Unserved::UnknownSubmitter.into());
         }
-        if is_expired(intent.expires_at(), self.now()) {
-            return Err(CreateError::Expired);
-        }
-        // The call is tried even if the caller knows its gas: whether it reverts is the question.
-        let given = intent.gas.take();
-        let prepared = fill_in(&self.context, submitter, intent).await?;
+        check_times(&intent, self.now())?;
+        // The call is tried even if the caller knows its gas: whether it reverts is the question. Without its
+        // authorizations a set-code transaction is another call, which would answer nothing.
+        let given = match intent.authorization_list.is_empty() {
+            true => intent.gas.take(),
+            false => intent.gas,
+        };
+        let mut prepared = fill_in(&self.context, submitter, intent).await?;
+        authorize(&self.context, submitter, &mut prepared).await?;
         let gas = given.or(prepared.gas).unwrap_or_default();
         let fees = judge_simulated(self, submitter, &prepared, gas).await?;
         Ok(Simulated::Costs(fees))
@@ -244,6 +251,7 @@ async fn stored_open_costs(
                     };
                     costs.add_slot(nonce, intent.value, attempts.iter().map(cost));
                 }
+                None if !is_due(&intent, context.clock.now()) => {}
                 None => {
                     let quote = chain.fee_quote(intent.speed).await?;
                     costs.add_queued(&intent, &quote, &caps);
@@ -272,6 +280,13 @@ async fn look_up(
         CreateAnswer::Duplicate(known) => Ok(Some(known.tx_id)),
         CreateAnswer::Conflict(known) => Err(CreateError::RequestIdConflict(known)),
     }
+}
+
+fn check_times(intent: &Intent, now: Timestamp) -> Result<(), CreateError> {
+    if is_expired(intent.expires_at(), now) {
+        return Err(CreateError::Expired);
+    }
+    Ok(schedule::check(intent, now)?)
 }
 
 /// Whether this node can sign for a submitter. One that takes only what others have signed for it

@@ -24,6 +24,7 @@
 mod account_pool;
 mod accounts;
 mod act;
+mod authorizations;
 mod committer;
 mod context;
 mod create;

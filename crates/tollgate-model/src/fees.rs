@@ -80,7 +80,7 @@ pub fn first_offer(
         });
     let tip = match kind {
         TxKind::Legacy | TxKind::AccessList => None,
-        TxKind::DynamicFee => {
+        TxKind::DynamicFee | TxKind::SetCode => {
             let tip = intent.max_priority_fee_per_gas.or(quote.max_priority_fee);
             Some(tip.unwrap_or_default().min(max_fee))
         }

@@ -4,6 +4,7 @@ use alloy_primitives::{Address, Bytes, U256};
 use serde::{Deserialize, Serialize};
 
 use crate::amount::GasPrice;
+use crate::authorization::Authorization;
 use crate::ids::{InvalidValue, TxHash};
 use crate::metadata;
 use crate::port::batch::Payload;
@@ -43,6 +44,13 @@ pub struct Intent {
     /// The private route, if the caller chose it; else it is public.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub private: Option<PrivateRoute>,
+    /// When it may be given a slot, in microseconds since 1970. Versions that don't know the field can't read the
+    /// intent and sign nothing for it, so they never send it early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<i64>,
+    /// The authorizations of a set-code transaction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authorization_list: Vec<Authorization>,
 }
 
 impl Intent {
@@ -68,6 +76,8 @@ impl Intent {
             replaceable: false,
             signed: None,
             private: None,
+            not_before: None,
+            authorization_list: Vec::new(),
         }
     }
 
@@ -87,6 +97,11 @@ impl Intent {
             Some(_) => Route::Private,
             None => Route::Public,
         }
+    }
+
+    /// When the intent may be given a slot.
+    pub fn starts_at(&self) -> Option<Timestamp> {
+        self.not_before.map(Timestamp::from_unix_micros)
     }
 
     /// The stored encoding: JSON with the fields in the order above. The digest depends on the meaning of

@@ -37,6 +37,8 @@ const NONZERO_BYTE_GAS: u64 = 16;
 /// Gas per address and per key of an access list (EIP-2930).
 const ACCESS_ADDRESS_GAS: u64 = 2_400;
 const ACCESS_KEY_GAS: u64 = 1_900;
+/// Gas per authorization (EIP-7702). A part is returned if the authority exists, but all of it is needed first.
+const AUTHORIZATION_GAS: u64 = 25_000;
 /// Minimum gas per zero byte and per other byte of call data under EIP-7623.
 const FLOOR_ZERO_BYTE_GAS: u64 = 10;
 const FLOOR_NONZERO_BYTE_GAS: u64 = 40;
@@ -111,6 +113,8 @@ pub struct PricedTx<'a> {
     pub value: U256,
     pub data: &'a [u8],
     pub access_list: &'a [AccessListEntry],
+    /// The number of its authorizations.
+    pub authorizations: usize,
     /// The caller's cap on the gas price.
     pub callers_cap: Option<GasPrice>,
     pub fees: Fees,
@@ -124,6 +128,7 @@ impl<'a> PricedTx<'a> {
             value: intent.value,
             data: &intent.data,
             access_list: &intent.access_list,
+            authorizations: intent.authorization_list.len(),
             callers_cap: intent.max_fee_per_gas,
             fees,
         }
@@ -146,7 +151,8 @@ pub fn least_gas(demand: &PricedTx<'_>, has_calldata_floor: bool) -> u64 {
         + if demand.to.is_none() { CREATE_GAS } else { 0 }
         + priced(ZERO_BYTE_GAS, NONZERO_BYTE_GAS)
         + demand.access_list.len() as u64 * ACCESS_ADDRESS_GAS
-        + keys * ACCESS_KEY_GAS;
+        + keys * ACCESS_KEY_GAS
+        + demand.authorizations as u64 * AUTHORIZATION_GAS;
     if !has_calldata_floor {
         return intrinsic;
     }
@@ -200,7 +206,7 @@ pub fn gas_to_self(trial: Option<&CallEstimate>, limits: &ChainLimits) -> u64 {
     }
 }
 
-/// The gas limit of a transaction whose call was estimated without its access list: the estimate plus a
+/// The gas limit of a transaction whose call was estimated without its access list and authorizations: the estimate plus a
 /// margin, but never above a block's limit, nor above the transaction limit if the estimate itself is
 /// below that.
 ///
@@ -214,7 +220,7 @@ pub fn gas_for_estimate(
     of_tx: &TxLimits,
 ) -> Result<u64, NoEstimate> {
     let least = least_gas(demand, limits.has_calldata_floor);
-    let estimated = PricedTx { access_list: &[], ..*demand };
+    let estimated = PricedTx { access_list: &[], authorizations: 0, ..*demand };
     let least_without_list = least_gas(&estimated, limits.has_calldata_floor);
     let block_gas = gas_max(limits);
     if gas_limit(estimate) < least_without_list || estimate > block_gas {

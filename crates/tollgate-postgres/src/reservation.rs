@@ -137,6 +137,18 @@ impl ReservationStore for PgStore {
         self.pools.all(queries::RESERVATION_PAGE, of, row::reservation).await
     }
 
+    async fn used_for(
+        &self,
+        submitter: Submitter,
+        nonce: Nonce,
+    ) -> Result<Option<TxHash>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let of: &Parameters<'_> = &[&chain_id, &address, &nonce.as_i64()];
+        let used =
+            self.pools.all(queries::RESERVATION_USED_FOR, of, |row| row::hash(row, "tx_hash"));
+        Ok(used.await?.pop())
+    }
+
     async fn used_from(
         &self,
         submitter: Submitter,

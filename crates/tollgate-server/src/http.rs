@@ -2,6 +2,7 @@
 
 mod account_pools;
 mod accounts;
+mod authorization;
 mod batch;
 mod body;
 mod browser;

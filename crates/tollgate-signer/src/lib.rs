@@ -23,7 +23,8 @@ pub use hd::{BadMnemonic, HdKeys};
 pub use key::{BadKey, Key};
 pub use key_files::{KeyFileError, read_key_file};
 pub use key_sources::{KeySources, OpenedKeys};
-pub use recover::{RecoverError, recover};
+pub use recover::{RecoverError, authorized_by, recover};
+use tollgate_model::authorization::{Authorization, AuthorizationSignature};
 use tollgate_model::port::signer::{SignError, SignedTx, Signer, TxDraft};
 use tollgate_model::{Address, Bytes, ChainId};
 
@@ -102,12 +103,16 @@ impl LocalSigner {
     /// # Errors
     /// [`SignError::NoKey`], or [`SignError::Invalid`] for a draft that contradicts itself.
     pub fn sign_one(&self, draft: &TxDraft) -> Result<SignedTx, SignError> {
-        if let Some(key) = self.keys.get(&draft.from) {
-            return encode::sign(key, draft);
+        self.with_key(draft.from, |key| encode::sign(key, draft))?
+    }
+
+    fn with_key<T>(&self, of: Address, sign: impl FnOnce(&Key) -> T) -> Result<T, SignError> {
+        if let Some(key) = self.keys.get(&of) {
+            return Ok(sign(key));
         }
         let opened = self.opened();
-        let (key, _) = opened.get(&draft.from).ok_or(SignError::NoKey(draft.from))?;
-        encode::sign(key, draft)
+        let (key, _) = opened.get(&of).ok_or(SignError::NoKey(of))?;
+        Ok(sign(key))
     }
 
     fn sign_all(&self, drafts: &[TxDraft]) -> Vec<Result<SignedTx, SignError>> {
@@ -136,6 +141,10 @@ impl Signer for LocalSigner {
     fn read(&self, chain_id: ChainId, raw: &Bytes) -> Result<TxDraft, SignError> {
         let read = recover(raw, chain_id);
         read.map(|signed| signed.draft).map_err(|error| SignError::Invalid(error.to_string()))
+    }
+
+    async fn authorize(&self, item: &Authorization) -> Result<AuthorizationSignature, SignError> {
+        self.with_key(item.authority, |key| encode::authorize(key, item))
     }
 
     async fn sign(&self, mut drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {

@@ -4,10 +4,12 @@
 
 use alloy_consensus::{SignableTransaction, Signed, Transaction, TxEnvelope};
 use alloy_eips::eip2718::Decodable2718;
-use alloy_primitives::{Signature, keccak256};
+use alloy_eips::eip7702::SignedAuthorization;
+use alloy_primitives::{B256, Signature, keccak256};
 use secp256k1::ecdsa::{RecoverableSignature, RecoveryId};
 use secp256k1::{Message, SECP256K1};
 use thiserror::Error;
+use tollgate_model::authorization::{AUTHORIZATIONS_MAX, Authorization, AuthorizationSignature};
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::batch::{BatchLimits, Fees};
 use tollgate_model::port::signer::{AccessListEntry, PreSigned, TxDraft, TxKind};
@@ -24,9 +26,13 @@ pub enum RecoverError {
     /// A blob transaction.
     #[error("EIP-4844 (blob) transactions are not supported")]
     Blob,
-    /// A set-code transaction.
-    #[error("EIP-7702 (set-code) transactions are not supported")]
-    SetCode,
+    /// An authorization that has no effect on any chain: its signature is not valid, or its chain id or nonce is
+    /// out of range.
+    #[error("authorization {0} is not valid")]
+    BadAuthorization(usize),
+    /// Too many authorizations, or none.
+    #[error("{0} authorizations, must be 1 to {AUTHORIZATIONS_MAX}")]
+    AuthorizationCount(usize),
     /// An unknown transaction type.
     #[error("transactions of type {0} are not supported")]
     UnknownType(u8),
@@ -65,8 +71,7 @@ pub fn recover(raw: &[u8], chain_id: ChainId) -> Result<PreSigned, RecoverError>
     }
     match raw.first() {
         Some(3) => return Err(RecoverError::Blob),
-        Some(4) => return Err(RecoverError::SetCode),
-        // Below 0xc0 is a type, of which 1 and 2 are supported; an RLP list is a legacy transaction.
+        // Below 0xc0 is a type, of which 1, 2 and 4 are supported; an RLP list is a legacy transaction.
         Some(kind @ (0 | 5..=0x7f)) => return Err(RecoverError::UnknownType(*kind)),
         _ => {}
     }
@@ -77,7 +82,7 @@ pub fn recover(raw: &[u8], chain_id: ChainId) -> Result<PreSigned, RecoverError>
         TxEnvelope::Eip2930(tx) => (TxKind::AccessList, signer_of(tx)),
         TxEnvelope::Eip1559(tx) => (TxKind::DynamicFee, signer_of(tx)),
         TxEnvelope::Eip4844(_) => return Err(RecoverError::Blob),
-        TxEnvelope::Eip7702(_) => return Err(RecoverError::SetCode),
+        TxEnvelope::Eip7702(tx) => (TxKind::SetCode, signer_of(tx)),
     };
     match envelope.chain_id() {
         None => return Err(RecoverError::NoReplayProtection),
@@ -95,6 +100,7 @@ pub fn recover(raw: &[u8], chain_id: ChainId) -> Result<PreSigned, RecoverError>
         value: Wei(envelope.value()),
         data: envelope.input().clone(),
         access_list: access_list_of(&envelope),
+        authorizations: authorizations_of(&envelope)?,
         fees,
         kind,
     };
@@ -120,8 +126,38 @@ fn access_list_of(tx: &TxEnvelope) -> Vec<AccessListEntry> {
         .collect()
 }
 
+fn authorizations_of(tx: &TxEnvelope) -> Result<Vec<Authorization>, RecoverError> {
+    let Some(list) = tx.authorization_list() else { return Ok(Vec::new()) };
+    if list.is_empty() || list.len() > AUTHORIZATIONS_MAX {
+        return Err(RecoverError::AuthorizationCount(list.len()));
+    }
+    let read = |(place, item): (usize, &SignedAuthorization)| {
+        let bad = || RecoverError::BadAuthorization(place);
+        let chain_id = u64::try_from(item.chain_id).map_err(|_| bad())?;
+        let y_parity = (item.y_parity() <= 1).then_some(item.y_parity() == 1).ok_or_else(bad)?;
+        let signature = AuthorizationSignature { y_parity, r: item.r(), s: item.s() };
+        let authority = Address::ZERO;
+        let (address, nonce) = (item.address, item.nonce);
+        let unknown =
+            Authorization { chain_id, address, nonce, authority, signature: Some(signature) };
+        authorized_by(unknown).ok_or_else(bad)
+    };
+    list.iter().enumerate().map(read).collect()
+}
+
+/// A signed authorization with the account that signed it; `None` if it has no effect on any chain.
+pub fn authorized_by(item: Authorization) -> Option<Authorization> {
+    let AuthorizationSignature { y_parity, r, s } = item.signature?;
+    let signature = Signature::new(r, s, y_parity);
+    let authority = signer_of_hash(&signature, item.hash()).ok()?;
+    (item.nonce < u64::MAX).then_some(Authorization { authority, ..item })
+}
+
 fn signer_of<T: SignableTransaction<Signature>>(tx: &Signed<T>) -> Result<Address, RecoverError> {
-    let signature = tx.signature();
+    signer_of_hash(tx.signature(), tx.signature_hash())
+}
+
+fn signer_of_hash(signature: &Signature, hash: B256) -> Result<Address, RecoverError> {
     // EIP-2: the high-s form is valid arithmetic, but no node accepts it.
     if signature.normalize_s().is_some() {
         return Err(RecoverError::BadSignature);
@@ -132,7 +168,7 @@ fn signer_of<T: SignableTransaction<Signature>>(tx: &Signed<T>) -> Result<Addres
     let parity = if signature.v() { RecoveryId::One } else { RecoveryId::Zero };
     RecoverableSignature::from_compact(&compact, parity)
         .and_then(|signature| {
-            let message = Message::from_digest(tx.signature_hash().0);
+            let message = Message::from_digest(hash.0);
             SECP256K1.recover_ecdsa(message, &signature)
         })
         .map(|key| address_of(&key))

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use tollgate_engine::Engine;
 use tollgate_model::port::{Completion, TxStore};
 use tollgate_model::{
-    Address, FencingToken, Intent, NodeId, Nonce, Seq, Submitter, TxHash, TxId, U256,
+    Address, FencingToken, Intent, NodeId, Nonce, Seq, Submitter, Timestamp, TxHash, TxId, U256,
 };
 
 use crate::world::World;
@@ -63,6 +63,8 @@ struct Seen {
     excused: BTreeMap<Submitter, &'static str>,
     /// Intents, by value, that others of their submitter may wait for, and why.
     spoilers: BTreeMap<(Submitter, u64), &'static str>,
+    /// The `notBefore` of intents, by value.
+    scheduled: BTreeMap<(Address, u64), Timestamp>,
     /// Each submitter with the reason why it did not have to make progress by itself, if any.
     progress: BTreeMap<Submitter, Option<&'static str>>,
     /// Actions of operators that were carried out.
@@ -123,6 +125,11 @@ impl Checker {
 
     pub(crate) fn violation(&self) -> Option<Violation> {
         self.lock().violation.clone()
+    }
+
+    /// An intent that must not be sent before this time.
+    pub(crate) fn note_scheduled(&self, submitter: Submitter, value: u64, start: Timestamp) {
+        self.lock().scheduled.insert((submitter.address, value), start);
     }
 
     /// A transaction that an outsider sends.

@@ -10,7 +10,7 @@ use tollgate_model::port::chain::{CallEstimate, Occupant};
 use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, Section, TxStore};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::sql::Overrides;
-use tollgate_model::{ChainId, Nonce, RequestId, Submitter, TxHash, TxId};
+use tollgate_model::{ChainId, Intent, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use crate::chain::CHAIN_ID;
 use crate::plan::{Lie, Plan, Steady, TOO_DEAR, TRANSFER_GAS};
@@ -119,6 +119,8 @@ bugs! {
     OneVoiceInAll,
     /// Private transactions are sent to public endpoints.
     RouteIgnored,
+    /// A new owner takes scheduled intents for due.
+    ScheduleForgotten,
 }
 
 impl Bug {
@@ -209,6 +211,9 @@ impl Bug {
             }
             Self::OneVoiceInAll => plan.tell(Lie::Together),
             Self::RouteIgnored => plan.private = true,
+            Self::ScheduleForgotten => {
+                (plan.faults.restart, plan.faults.clock_jump) = (0.3, 0.0);
+            }
             // The others show in any plan.
             _ => {}
         }
@@ -240,13 +245,22 @@ pub(crate) fn renamed(world: &World, node: &str, batch: FencedBatch) -> FencedBa
 }
 
 /// [`Bug::WaitingLeftOut`]: work without a slot is left out. [`Bug::FirstPageOnly`]: the first page
-/// is short, and there is no page after it.
+/// is short, and there is no page after it. [`Bug::ScheduleForgotten`]: no intent has a `notBefore`.
 pub(crate) fn left_out(world: &World, after: Option<TxId>, mut work: Vec<OpenTx>) -> Vec<OpenTx> {
     if world.has(Bug::WaitingLeftOut) {
         work.retain(|tx| tx.record.nonce.is_some());
     }
     if world.has(Bug::FirstPageOnly) {
         work.truncate(if after.is_none() { SHORT_PAGE } else { 0 });
+    }
+    if world.has(Bug::ScheduleForgotten) {
+        for record in work.iter_mut().map(|tx| &mut tx.record) {
+            let Ok(mut intent) = Intent::from_payload(&record.payload) else { continue };
+            intent.not_before = None;
+            record.payload = intent
+                .to_payload()
+                .map_or_else(|_| record.payload.clone(), |it| it.bytes().clone());
+        }
     }
     work
 }

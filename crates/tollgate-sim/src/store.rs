@@ -292,6 +292,7 @@ over_network! {
         adopt(node: &NodeId, lease: Lease, nonces: &[Nonce], reason: &Text<500>) -> Vec<Nonce>;
         return_nonces(node: &NodeId, lease: Lease, wanted: &ReturnedNonces) -> Vec<Nonce>;
         reservations(of: Submitter, after: Option<Nonce>, page: Page) -> Vec<Reservation>;
+        used_for(submitter: Submitter, nonce: Nonce) -> Option<TxHash>;
         used_from(submitter: Submitter, from: Nonce, page: Page) -> Vec<Nonce>;
     }
 

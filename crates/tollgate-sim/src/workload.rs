@@ -22,11 +22,16 @@ const FAULT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The time after which half of the private transactions are public.
 const FALLBACK: Duration = Duration::from_secs(10);
+/// The most by which a clock is wrong.
+pub(crate) const CLOCK_JUMP_MAX: Duration = Duration::from_secs(30);
 
 /// The difference between a seed and that of its accounts' past.
 const PAST: u64 = 0x7061_7374;
 /// Accounts have fewer transactions than this in their past.
 const PAST_NONCES: u64 = 8;
+
+/// Every so many intents have a `notBefore`. Numbers decide and nothing is drawn, so that all else of a seed stays.
+const SCHEDULED_EACH: u64 = 9;
 
 /// Mines for ever.
 pub(crate) async fn mine(world: Arc<World>) {
@@ -79,6 +84,11 @@ fn draw_create(world: &World, number: u64) -> PlannedCreate {
         let after = number.is_multiple_of(2).then_some(FALLBACK);
         intent.private = Some(PrivateRoute::with_fallback(after));
     }
+    if number % SCHEDULED_EACH == 4 && intent.valid_until.is_none() {
+        let start = world.now().after(Duration::from_millis(3_000 + number * 7_919 % 50_000));
+        intent.not_before = Some(start.unix_micros());
+        world.checker.note_scheduled(submitter, value, start);
+    }
     PlannedCreate { submitter, request: format!("r{number}"), value, intent }
 }
 
@@ -104,6 +114,9 @@ pub(crate) async fn create_all(world: Arc<World>) {
             // The same name for another payment: one of them is refused.
             let value = planned.value + 100_000;
             world.note_as_spoiling(planned.submitter, planned.value, value);
+            if let Some(start) = planned.intent.starts_at() {
+                world.checker.note_scheduled(planned.submitter, value, start);
+            }
             let intent = Intent { value: U256::from(value), ..planned.intent.clone() };
             let other = PlannedCreate { value, intent, ..planned };
             callers.spawn(create_until_answered(world.clone(), other, starts));
@@ -155,6 +168,8 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
                 error @ (CreateError::Disabled
                 | CreateError::NoPrivateEndpoint
                 | CreateError::Invalid(_)
+                | CreateError::BadSchedule(_)
+                | CreateError::Authorization { .. }
                 | CreateError::Unserved(Unserved::UnknownSubmitter)
                 | CreateError::NonceMismatch { .. }),
             )) => return world.checker.fail(&world, "sim", error.to_string()),

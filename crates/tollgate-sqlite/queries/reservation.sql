@@ -83,3 +83,8 @@ select chain_id, submitter, nonce, state, owner_token, deadline, tx_hash, reason
 select nonce from nonce_reservation
  where chain_id = ?1 and submitter = ?2 and nonce >= ?3 and state = 2 /* USED */
  order by nonce limit ?4
+
+-- name: reservation_used_for
+-- The hash in which a nonce was used; no row if it is not used.
+select tx_hash from nonce_reservation
+ where chain_id = ?1 and submitter = ?2 and nonce = ?3 and state = 2 /* USED */ and tx_hash is not null

@@ -128,6 +128,17 @@ impl ReservationStore for SqliteStore {
         self.db.all(queries::RESERVATION_PAGE, params, |row| row::reservation(row)).await
     }
 
+    async fn used_for(
+        &self,
+        submitter: Submitter,
+        nonce: Nonce,
+    ) -> Result<Option<TxHash>, StoreError> {
+        let (chain_id, address) = key(submitter);
+        let params = (chain_id, address, nonce.as_i64());
+        let query = queries::RESERVATION_USED_FOR;
+        Ok(self.db.all(query, params, |row| row::hash(row, "tx_hash")).await?.pop())
+    }
+
     async fn used_from(
         &self,
         submitter: Submitter,

@@ -126,6 +126,7 @@ pub fn draft(from: Submitter, nonce: Nonce, value: u64, fees: Fees) -> TxDraft {
         value: Wei(U256::from(value)),
         data: Bytes::new(),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
         fees,
         kind: if fees.max_priority_fee.is_some() { TxKind::DynamicFee } else { TxKind::Legacy },
     }

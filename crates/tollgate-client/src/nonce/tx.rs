@@ -41,6 +41,7 @@ impl Tx {
     pub(crate) fn for_slot(self, slot: &Reservation) -> TxDraft {
         let Self { to, value, data, access_list, fees, kind } = self;
         let (chain_id, from, nonce) = (slot.chain_id, slot.submitter, slot.nonce);
-        TxDraft { chain_id, from, nonce, to, value, data, access_list, fees, kind }
+        let authorizations = Vec::new();
+        TxDraft { chain_id, from, nonce, to, value, data, access_list, authorizations, fees, kind }
     }
 }

@@ -104,6 +104,7 @@ pub(super) enum Skip {
 pub(super) struct Place<'a> {
     pub accounts: &'a mut Accounts,
     pub behaviours: &'a BTreeMap<Address, Behaviour>,
+    pub chain_id: u64,
     pub number: u64,
     pub base_fee: Option<u64>,
     pub gas_left: u64,
@@ -124,18 +125,20 @@ impl Place<'_> {
         if tx.cost() > sender.balance {
             return Err(Skip::Funds);
         }
-        let behaviour = tx.envelope.to().and_then(|to| self.behaviours.get(&to));
+        let sender = Account { nonce: sender.nonce + 1, ..sender };
+        self.accounts.set(self.number, tx.sender, sender);
+        self.authorize(tx);
+        let called = tx.envelope.to().map(|to| self.accounts.now(to).delegate.unwrap_or(to));
+        let behaviour = called.and_then(|to| self.behaviours.get(&to));
         let floor = self.base_fee.map_or(0, |_| gas::floor(tx.envelope.input()));
         let intrinsic = gas::intrinsic_of(tx).max(floor);
         let outcome = behaviour.unwrap_or(&Behaviour::Succeed).run(tx.gas_limit(), intrinsic);
         let gas_used = outcome.gas_used();
         let price = tx.price_at(self.base_fee);
         let fee = U256::from(gas_used) * U256::from(price);
-        self.accounts.set(
-            self.number,
-            tx.sender,
-            Account { nonce: sender.nonce + 1, balance: sender.balance - fee, ..sender },
-        );
+        let sender = self.accounts.now(tx.sender);
+        let balance = sender.balance - fee;
+        self.accounts.set(self.number, tx.sender, Account { balance, ..sender });
         self.credit(PRODUCER, U256::from(gas_used) * U256::from(tip));
         let contract_address = tx.envelope.is_create().then(|| tx.sender.create(tx.nonce()));
         if outcome.is_success() {
@@ -156,6 +159,23 @@ impl Place<'_> {
             effective_gas_price: price,
             contract_address,
         })
+    }
+
+    /// Applies the authorizations (EIP-7702). Those that don't fit their authority are skipped; none is undone if the
+    /// call fails.
+    fn authorize(&mut self, tx: &Tx) {
+        let list = tx.envelope.authorization_list().unwrap_or_default();
+        for (item, authority) in list.iter().zip(&tx.authorities) {
+            let is_here = item.chain_id.is_zero() || item.chain_id == U256::from(self.chain_id);
+            let Some(authority) = authority.filter(|_| is_here) else { continue };
+            let account = self.accounts.now(authority);
+            if account.nonce != item.nonce || item.nonce == u64::MAX || account.has_code {
+                continue;
+            }
+            let delegate = Some(item.address).filter(|address| !address.is_zero());
+            let account = Account { nonce: account.nonce + 1, delegate, ..account };
+            self.accounts.set(self.number, authority, account);
+        }
     }
 
     fn transfer(&mut self, from: Address, to: Address, value: U256) {

@@ -14,6 +14,8 @@ const ZERO_BYTE_GAS: u64 = 4;
 const NONZERO_BYTE_GAS: u64 = 16;
 const ACCESS_ADDRESS_GAS: u64 = 2_400;
 const ACCESS_KEY_GAS: u64 = 1_900;
+/// EIP-7702. The part that is returned for authorities that exist is not modelled.
+const AUTHORIZATION_GAS: u64 = 25_000;
 /// EIP-7623: a token is a zero byte; a non-zero byte is four.
 const FLOOR_GAS_PER_TOKEN: u64 = 10;
 const BASE_FEE_CHANGE_DENOMINATOR: u128 = 8;
@@ -40,7 +42,9 @@ pub fn floor(data: &[u8]) -> u64 {
 
 /// [`intrinsic`] of a transaction.
 pub fn intrinsic_of(tx: &Tx) -> u64 {
-    intrinsic(tx.envelope.input(), tx.envelope.is_create(), tx.envelope.access_list())
+    let authorizations = tx.authorities.len() as u64 * AUTHORIZATION_GAS;
+    authorizations
+        + intrinsic(tx.envelope.input(), tx.envelope.is_create(), tx.envelope.access_list())
 }
 
 /// The next block's base fee, by EIP-1559.

@@ -87,6 +87,7 @@ impl Chain {
         let base_fee = self.next_base_fee();
         let used = draft.receipts.last().map_or(0, |last| last.cumulative_gas_used);
         let mut place = Place {
+            chain_id: self.config.chain_id,
             number: self.head().number() + 1,
             base_fee,
             gas_left: self.config.block_gas_limit - used,

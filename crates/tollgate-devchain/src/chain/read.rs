@@ -202,6 +202,11 @@ impl<'a> View<'a> {
         self.pool().of(sender).partition(|pooled| pooled.tx.nonce() < next)
     }
 
+    /// The contract whose code an account runs, if it has delegated (EIP-7702).
+    pub fn delegate(&self, address: Address, id: BlockId) -> Option<Address> {
+        self.account(address, id)?.delegate
+    }
+
     /// The address has code.
     pub fn has_code(&self, address: Address, id: BlockId) -> Option<bool> {
         let account = self.account(address, id)?;

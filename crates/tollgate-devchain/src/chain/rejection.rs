@@ -9,7 +9,7 @@ pub enum Rejection {
     /// The bytes are no transaction.
     #[error("the bytes are no transaction")]
     Undecodable,
-    /// A type this chain does not take (EIP-4844, EIP-7702, unknown ones; type 2 without base fee).
+    /// A type this chain does not take (EIP-4844, unknown ones; types 2 and 4 without base fee).
     #[error("transactions of type {0} are not supported")]
     TypeNotSupported(u8),
     /// No sender can be recovered.

@@ -13,6 +13,8 @@ pub struct Account {
     pub balance: U256,
     /// A transaction created it.
     pub has_code: bool,
+    /// The contract whose code it runs (EIP-7702).
+    pub delegate: Option<Address>,
 }
 
 /// An account from a block on, until the next entry.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use alloy_consensus::{Transaction, TxEnvelope};
 use alloy_eips::eip2718::Decodable2718;
+use alloy_eips::eip7702::SignedAuthorization;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 use super::rejection::Rejection;
@@ -14,6 +15,8 @@ pub struct Tx {
     pub hash: B256,
     pub sender: Address,
     pub envelope: TxEnvelope,
+    /// The signers of its authorizations (EIP-7702); `None` where the signature is not valid.
+    pub authorities: Vec<Option<Address>>,
     /// The bytes as sent.
     pub raw: Bytes,
 }
@@ -24,7 +27,7 @@ impl Tx {
     pub fn decode(raw: Bytes) -> Result<Arc<Self>, Rejection> {
         let first = *raw.first().ok_or(Rejection::Undecodable)?;
         // 0xc0 and above starts an RLP list: a legacy transaction.
-        if first < 0xc0 && !matches!(first, 1 | 2) {
+        if first < 0xc0 && !matches!(first, 1 | 2 | 4) {
             let is_type = first <= 0x7f;
             return Err(if is_type {
                 Rejection::TypeNotSupported(first)
@@ -41,7 +44,12 @@ impl Tx {
         let sender = signature
             .recover_address_from_prehash(&envelope.signature_hash())
             .map_err(|_| Rejection::BadSignature)?;
-        Ok(Arc::new(Self { hash: *envelope.tx_hash(), sender, envelope, raw }))
+        let authorities = envelope.authorization_list().unwrap_or_default();
+        let authorities: Vec<_> = authorities.iter().map(authority_of).collect();
+        if envelope.is_eip7702() && authorities.is_empty() {
+            return Err(Rejection::Undecodable);
+        }
+        Ok(Arc::new(Self { hash: *envelope.tx_hash(), sender, envelope, authorities, raw }))
     }
 
     pub fn nonce(&self) -> u64 {
@@ -82,4 +90,9 @@ impl Tx {
     pub fn cost(&self) -> U256 {
         self.max_fee().saturating_add(self.envelope.value())
     }
+}
+
+fn authority_of(item: &SignedAuthorization) -> Option<Address> {
+    let signature = item.signature().ok().filter(|it| it.normalize_s().is_none())?;
+    signature.recover_address_from_prehash(&item.signature_hash()).ok()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use alloy_primitives::{Address, B256, keccak256};
+use alloy_primitives::{Address, B256, hex, keccak256};
 use serde_json::{Map, Value, json};
 
 use super::endpoint::{Endpoint, Settings};
@@ -187,7 +187,11 @@ impl Ask<'_> {
         self.check_state(id)?;
         let has_code = seen!(self, view => view.has_code(address, id));
         let has_code = has_code.ok_or_else(|| self.no_block())?;
-        Ok(json!(if has_code { CODE } else { "0x" }))
+        let delegate = seen!(self, view => view.delegate(address, id));
+        Ok(match delegate {
+            Some(contract) => json!(format!("0xef0100{}", hex::encode(contract))),
+            None => json!(if has_code { CODE } else { "0x" }),
+        })
     }
 
     /// The sender is recovered before the lock is taken.

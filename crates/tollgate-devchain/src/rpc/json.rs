@@ -136,6 +136,19 @@ pub(super) fn transaction(tx: &Tx, place: Option<(&Block, usize)>) -> Value {
         });
         put("accessList", items.collect());
     }
+    if let Some(list) = envelope.authorization_list() {
+        let items = list.iter().map(|item| {
+            json!({
+                "chainId": big(item.chain_id),
+                "address": address(item.address),
+                "nonce": quantity(item.nonce),
+                "yParity": quantity(item.y_parity()),
+                "r": big(item.r()),
+                "s": big(item.s()),
+            })
+        });
+        put("authorizationList", items.collect());
+    }
     Value::Object(map)
 }
 

@@ -13,12 +13,12 @@ use tokio::process::{Child, Command};
 
 use crate::support::{ask, post, raw, result, send_over, start, until};
 
-fn anvil() -> Option<PathBuf> {
+pub(crate) fn anvil() -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.tools/bin/anvil");
     path.exists().then_some(path)
 }
 
-async fn start_anvil(program: &Path, home: &Path) -> (Child, String) {
+pub(crate) async fn start_anvil(program: &Path, home: &Path) -> (Child, String) {
     // A free port, by taking and leaving one.
     let port = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
     let child = Command::new(program)

@@ -15,6 +15,7 @@ mod past;
 mod planned_faults;
 mod properties;
 mod reorgs;
+mod set_code;
 mod support;
 mod untruths;
 mod views;

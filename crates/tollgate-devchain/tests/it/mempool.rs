@@ -192,7 +192,7 @@ pub(crate) fn rejected() -> Vec<(Rejection, Chain, Bytes)> {
     vec![
         (Undecodable, fresh(), Bytes::from_static(&[2, 0xc1])),
         (TypeNotSupported(3), fresh(), Bytes::from_static(&[3, 0xc0])),
-        (TypeNotSupported(4), fresh(), Bytes::from_static(&[4, 0xc0])),
+        (Undecodable, fresh(), Bytes::from_static(&[4, 0xc0])),
         (BadSignature, fresh(), high_s.into()),
         (Unprotected, fresh(), legacy(None)),
         (WrongChainId { have: 5, want: CHAIN_ID }, fresh(), legacy(Some(5))),

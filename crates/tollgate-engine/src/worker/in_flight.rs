@@ -17,6 +17,7 @@ use tollgate_model::port::{
 };
 use tollgate_model::reconcile::{BlockStanding, OpenSlot};
 use tollgate_model::resubmit::{ResubmitRules, hold, renews_patience};
+use tollgate_model::schedule::waits_since;
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
     Allocated, B256, Bytes, Intent, Nonce, Route, StuckReason, Timestamp, TxEvent, TxHash, TxId,
@@ -35,7 +36,8 @@ pub(super) struct InFlightTx {
     pub(super) nonce: Nonce,
     pub(super) row: RowVersion,
     pub(super) intent: Intent,
-    pub(super) accepted_at: Timestamp,
+    /// When it was accepted, or its `notBefore` if that is later.
+    pub(super) waits_since: Timestamp,
     /// First to last: whichever is mined is recognised (I5).
     pub(super) attempts: Vec<SentAttempt>,
     pub(super) mined: Option<TxReceipt>,
@@ -118,8 +120,8 @@ impl InFlightTx {
             tx_id: record.tx_id,
             nonce,
             row: record.row,
+            waits_since: waits_since(&intent, record.created_at),
             intent,
-            accepted_at: record.created_at,
             attempts: attempts.into_iter().map(SentAttempt::stored).collect(),
             mined: record.mined,
             supported: None,
@@ -146,8 +148,8 @@ impl InFlightTx {
             tx_id,
             nonce: slot.nonce,
             row,
+            waits_since: waits_since(&intent, accepted_at),
             intent,
-            accepted_at,
             attempts: vec![SentAttempt::new(slot.attempt, now)],
             mined: None,
             supported: None,

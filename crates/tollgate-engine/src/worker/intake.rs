@@ -4,6 +4,7 @@
 //! slots may be opened (`slots`; I3, I12), signatures (`signing`), one fenced commit (I5), and only then the
 //! answer to the caller (I6) and the sender.
 
+mod queueing;
 mod refused;
 mod screening;
 mod signing;
@@ -18,6 +19,7 @@ use tollgate_model::port::{
     BatchLimits, Checkpoint, CreateAnswer, NewAttempt, Payload, RowVersion, Section,
     SectionOutcome, StoreError, TxRecord, UpdateAnswer,
 };
+use tollgate_model::schedule::is_due;
 use tollgate_model::{Intent, Nonce, RequestId, Timestamp, TxId};
 use tracing::{error, warn};
 
@@ -165,6 +167,12 @@ impl Intake {
             refuse(creates.split_off(room), &Unserved::Busy.into());
         }
         let Screened { passed: mut creates, undecided } = self.funds.screen(session, creates).await;
+        let now = session.now();
+        let (mut creates, scheduled) = creates.drain(..).partition(|it| is_due(&it.intent, now));
+        if let Err(stop) = self.keep_scheduled(session, scheduled).await {
+            refuse(creates, &stop.answer().into());
+            return Err(stop);
+        }
         slots::sort_by_slot(&mut creates);
         let mut overtaken = 0;
         while !(creates.is_empty() && session.state.queue().is_empty()) {
@@ -282,32 +290,6 @@ impl Intake {
         }
         self.section_max = None;
         Ok(())
-    }
-
-    /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked. What
-    /// is signed already can't wait for one.
-    async fn keep_without_slots(
-        &mut self,
-        session: &mut Session,
-        creates: Vec<CreateJob>,
-        why: Unserved,
-    ) -> Result<Accepted, Stop> {
-        warn!(submitter = %session.submitter, %why, "no fee quote; creates are queued without slots");
-        let (signed, mut creates): (Vec<_>, Vec<_>) =
-            creates.into_iter().partition(|create| create.signed.is_some());
-        refuse(signed, &why.into());
-        if creates.is_empty() {
-            return Ok(Accepted::Done);
-        }
-        let later = creates.split_off(self.section_max(session).min(creates.len()));
-        let section = slots::section(session, &[], &creates, Vec::new())?;
-        match self.commit(session, section, Vec::new(), creates).await {
-            Ok(done) => Ok(done.with(later, false)),
-            Err(stop) => {
-                refuse(later, &stop.answer().into());
-                Err(stop)
-            }
-        }
     }
 
     async fn commit(

@@ -15,6 +15,7 @@ use tollgate_model::nonce::{
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{OpenTx, RowVersion, Section, SubmitterRecord};
 use tollgate_model::resubmit::ResubmitRules;
+use tollgate_model::schedule::waits_since;
 use tollgate_model::{Nonce, Text, Timestamp, TxHash, TxId};
 
 use super::in_flight::{InFlightTx, stored_intent};
@@ -216,10 +217,11 @@ impl SubmitterState {
         Ok(())
     }
 
-    /// When the oldest transaction without a receipt was accepted.
-    pub(super) fn oldest(&self) -> Option<Timestamp> {
-        let open = self.in_flight.unmined().map(|tx| tx.accepted_at);
-        open.chain(self.queue.first().map(|queued| queued.accepted_at)).min()
+    /// Since when the oldest transaction without a receipt has waited. Those that are not due don't count.
+    pub(super) fn oldest(&self, now: Timestamp) -> Option<Timestamp> {
+        let open = self.in_flight.unmined().map(|tx| tx.waits_since);
+        let queued = self.queue.due(now).map(|it| waits_since(&it.intent, it.accepted_at));
+        open.chain(queued).min()
     }
 
     pub(super) fn is_idle(&self) -> bool {

@@ -51,6 +51,7 @@ mod rejected_slots;
 mod repeats;
 mod resends;
 mod reservations;
+mod schedule;
 mod screening;
 mod signed;
 mod signing;

@@ -176,7 +176,7 @@ impl RequestedPrice {
     pub fn check(&self, kind: TxKind) -> Result<(), NoTip> {
         match (kind, self.max_priority_fee) {
             (TxKind::Legacy | TxKind::AccessList, Some(_)) => Err(NoTip { kind }),
-            (TxKind::DynamicFee, _) | (_, None) => Ok(()),
+            (TxKind::DynamicFee | TxKind::SetCode, _) | (_, None) => Ok(()),
         }
     }
 }

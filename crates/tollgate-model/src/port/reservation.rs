@@ -153,6 +153,13 @@ pub trait ReservationStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<Reservation>, StoreError>;
 
+    /// The hash for which a nonce was reported as used, or in which it was used; `None` if it is not used.
+    async fn used_for(
+        &self,
+        submitter: Submitter,
+        nonce: Nonce,
+    ) -> Result<Option<TxHash>, StoreError>;
+
     /// Lists a submitter's used nonces from a nonce on, lowest first: those that callers, or
     /// transactions in a recycled slot, have sent or will send.
     async fn used_from(

@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use super::batch::Fees;
 use crate::amount::Wei;
+use crate::authorization::{Authorization, AuthorizationSignature};
 use crate::ids::{ChainId, Nonce, TxHash};
 
 /// The encoding of a transaction.
@@ -19,6 +20,18 @@ pub enum TxKind {
     AccessList,
     /// EIP-1559.
     DynamicFee,
+    /// EIP-7702, with the fees of EIP-1559.
+    SetCode,
+}
+
+impl TxKind {
+    /// Returns whether this kind has a priority fee (EIP-1559).
+    pub const fn has_tip(self) -> bool {
+        match self {
+            Self::DynamicFee | Self::SetCode => true,
+            Self::Legacy | Self::AccessList => false,
+        }
+    }
 }
 
 /// One entry of an access list.
@@ -41,7 +54,9 @@ pub struct TxDraft {
     pub data: Bytes,
     /// The access list; empty for [`TxKind::Legacy`].
     pub access_list: Vec<AccessListEntry>,
-    /// The fees. [`TxKind::DynamicFee`] needs a priority fee, the others have none.
+    /// The signed authorizations; only [`TxKind::SetCode`] has any.
+    pub authorizations: Vec<Authorization>,
+    /// The fees. [`TxKind::DynamicFee`] and [`TxKind::SetCode`] need a priority fee, the others have none.
     pub fees: Fees,
     pub kind: TxKind,
 }
@@ -100,4 +115,10 @@ pub trait Signer: Send + Sync {
     /// Signs drafts and returns a result for each, in order. The signer decides how many it signs
     /// concurrently.
     async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>>;
+
+    /// Signs an authorization with the key of its authority.
+    async fn authorize(&self, item: &Authorization) -> Result<AuthorizationSignature, SignError> {
+        let _ = item;
+        Err(SignError::Invalid("this signer signs no authorizations".to_owned()))
+    }
 }

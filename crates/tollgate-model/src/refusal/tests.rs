@@ -23,7 +23,8 @@ fn fees(gas_limit: u64, max_fee: u128) -> Fees {
 fn demand(data: &[u8], gas_limit: u64) -> PricedTx<'_> {
     let to = Some(Address::ZERO);
     let fees = fees(gas_limit, 10);
-    PricedTx { to, value: U256::ZERO, data, access_list: &[], callers_cap: None, fees }
+    let (value, access_list, authorizations) = (U256::ZERO, &[], 0);
+    PricedTx { to, value, data, access_list, authorizations, callers_cap: None, fees }
 }
 
 fn kind(judged: Result<(), Refusal>) -> Option<RefusalKind> {
@@ -42,6 +43,8 @@ fn gas_below_the_intrinsic_cost_is_refused_and_at_it_is_not() {
     let transfer = demand(&[], 0);
     let call = demand(&[0, 1, 0, 2], 0);
     let creation = PricedTx { to: None, ..call };
+    let authorizing = PricedTx { authorizations: 2, ..transfer };
+    assert_eq!(least_gas(&authorizing, true), 21_000 + 2 * 25_000);
     let listed = PricedTx { access_list: std::slice::from_ref(&entry), ..transfer };
     for (demand, least) in [
         (transfer, 21_000),

@@ -14,6 +14,9 @@ pub const EIP_3860_BYTES: u64 = 49_152;
 /// The maximum length of a transaction in the pools of the common clients.
 pub const POOL_TX_BYTES: u64 = 128 * 1024;
 
+/// The minimum length of an authorization: a contract and a signature.
+const AUTHORIZATION_BYTES: u64 = 20 + 2 * 32;
+
 /// Ethereum's main network, Sepolia, Holesky and Hoodi: both EIPs are in force.
 const ETHEREUM: [u64; 4] = [1, 11_155_111, 17_000, 560_048];
 
@@ -104,6 +107,7 @@ impl TxLimits {
         }
         let listed: u64 =
             demand.access_list.iter().map(|entry| 20 + 32 * entry.storage_keys.len() as u64).sum();
+        let listed = listed + AUTHORIZATION_BYTES * demand.authorizations as u64;
         match self.bytes.filter(|most| data + listed > *most) {
             Some(most) => refused(
                 data + listed,

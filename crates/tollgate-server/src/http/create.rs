@@ -21,7 +21,8 @@ use super::read::for_callers;
 may_fail! {
     CreateProblems: UnreadableBody, MissingField, InvalidField, InvalidAddress, InvalidNumber,
         InvalidHex, InvalidTime, InvalidFees, InvalidRequestId, RequestIdMismatch,
-        MetadataTooLarge, InvalidRawTx, NonceMismatch, Expired, WouldRevert, InsufficientFunds,
+        MetadataTooLarge, InvalidRawTx, NonceMismatch, AuthorizationRefused,
+        AuthorizationEarly, Expired, WouldRevert, InsufficientFunds,
         GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, FeeCapTooLow,
         InvalidTransaction, InvalidQuery, RequestIdConflict, SubmitterDisabled, Busy;
 }

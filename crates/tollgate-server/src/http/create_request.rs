@@ -19,6 +19,7 @@ use tollgate_model::{
 };
 use tollgate_signer::{RecoverError, recover};
 
+use super::authorization::{check_set_code, read_authorizations};
 use super::body::one_of;
 use super::problem::Problem;
 
@@ -28,10 +29,11 @@ const ROUTES: [(&str, Route); 2] =
     [(Route::Public.name(), Route::Public), (Route::Private.name(), Route::Private)];
 /// The longest time after which a private transaction may become public: 30 days.
 const FALLBACK_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
-const TX_KINDS: [(&str, TxKind); 3] = [
+const TX_KINDS: [(&str, TxKind); 4] = [
     ("legacy", TxKind::Legacy),
     ("accessList", TxKind::AccessList),
     ("dynamicFee", TxKind::DynamicFee),
+    ("setCode", TxKind::SetCode),
 ];
 
 /// A create whose fields have been read.
@@ -94,6 +96,11 @@ fn read_signed(
         return Err(refused("validUntil and replaceable can't apply to a signed transaction"));
     }
     let private = read_route(create.route.as_deref(), create.fallback_after.as_deref())?;
+    if create.not_before.is_some() {
+        let why = "notBefore can't apply to a signed transaction: its nonce is taken now, and all others would \
+                   wait for it; post it when it is due";
+        return Err(refused(why));
+    }
     let raw = read_hex("rawTx", create.raw_tx.as_deref().unwrap_or_default())?;
     let signed = recover(&raw, chain).map_err(|error| match error {
         RecoverError::WrongChain { .. } => Problem::of_field(ErrorCode::WrongChain, "rawTx", error),
@@ -118,8 +125,10 @@ fn read_intent(
     let mut intent = read_payload(payload)?;
     check_fees(max_fee, intent.max_priority_fee_per_gas, "payload.maxPriorityFeePerGas")?;
     let valid_until = create.valid_until.map(|text| read_time("validUntil", &text)).transpose()?;
+    let not_before = create.not_before.map(|text| read_time("notBefore", &text)).transpose()?;
     let speed = create.speed.map(|speed| one_of("speed", &speed, &SPEEDS)).transpose()?;
     intent.valid_until = valid_until.map(|at| at.unix_micros());
+    intent.not_before = not_before.map(|at| at.unix_micros());
     intent.replaceable = create.replaceable.unwrap_or_default();
     intent.speed = speed.unwrap_or_default();
     intent.max_fee_per_gas = max_fee;
@@ -152,7 +161,8 @@ fn read_route(route: Option<&str>, after: Option<&str>) -> Result<Option<Private
 }
 
 fn read_payload(payload: Payload) -> Result<Intent, Problem> {
-    let Payload { to, value, data, gas, max_priority_fee_per_gas, kind, access_list } = payload;
+    let Payload { to, value, data, gas, max_priority_fee_per_gas, kind, .. } = payload;
+    let (access_list, authorizations) = (payload.access_list, payload.authorization_list);
     let NewCall { to, value, data, gas } = NewPayload { to, value, data, gas }.read()?;
     let tip_field = "payload.maxPriorityFeePerGas";
     let tip = max_priority_fee_per_gas.map(|tip| tip.read_price(tip_field)).transpose()?;
@@ -164,6 +174,8 @@ fn read_payload(payload: Payload) -> Result<Intent, Problem> {
     intent.kind = kind;
     intent.access_list = access_list;
     intent.max_priority_fee_per_gas = tip;
+    intent.authorization_list = read_authorizations(&authorizations)?;
+    check_set_code(&mut intent)?;
     if intent.kind == Some(TxKind::Legacy) && !intent.access_list.is_empty() {
         let what = "a legacy transaction has none: leave out type, or give another one";
         return Err(Problem::of_field(ErrorCode::InvalidField, "payload.accessList", what));

@@ -272,8 +272,9 @@ async fn transaction_signed_by_its_caller_can_only_be_resubmitted() {
     let site = DevSite::new().await;
     let chain_id = 31_337;
     let body = |raw: String| json!({ "rawTx": raw });
+    let time = json!("2999-01-01T00:00:00Z");
     for (name, value) in
-        [("replaceable", json!(true)), ("validUntil", json!("2999-01-01T00:00:00Z"))]
+        [("replaceable", json!(true)), ("validUntil", time.clone()), ("notBefore", time)]
     {
         let mut bound = body(signed_by(0, 0, 5, chain_id).await);
         bound[name] = value;

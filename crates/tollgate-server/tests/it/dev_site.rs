@@ -63,15 +63,20 @@ impl DevSite {
     }
 
     async fn with(options: EngineOptions) -> Self {
+        Self::with_keys(options, &[0]).await
+    }
+
+    /// With the keys of these dev accounts.
+    pub(crate) async fn with_keys(options: EngineOptions, keys: &[usize]) -> Self {
         let chain = DevChain::start(DevChainOptions::default()).await.unwrap();
         let store = SqliteStore::open(SqliteOptions::memory()).await.unwrap();
-        let door = node(&store, &chain, options).await;
+        let door = node(&store, &chain, options, keys).await;
         Self { door, store, chain }
     }
 
     /// Another node of the same database.
     pub(crate) async fn neighbour(&self) -> Door {
-        node(&self.store, &self.chain, EngineOptions::default()).await
+        node(&self.store, &self.chain, EngineOptions::default(), &[0]).await
     }
 
     /// Takes a create that must be taken; the id.
@@ -147,10 +152,14 @@ impl DevSite {
     }
 }
 
-/// A node with the first account's key.
-async fn node(store: &SqliteStore, chain: &RunningDevChain, options: EngineOptions) -> Door {
+async fn node(
+    store: &SqliteStore,
+    chain: &RunningDevChain,
+    options: EngineOptions,
+    keys: &[usize],
+) -> Door {
     let store: Arc<dyn Store> = Arc::new(store.clone());
-    let engine = node_with(store.clone(), chain, options, node_id("site"), &[0]).await;
+    let engine = node_with(store.clone(), chain, options, node_id("site"), keys).await;
     Door(router(Chains::of_one(engine, store)))
 }
 

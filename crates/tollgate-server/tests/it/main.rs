@@ -30,6 +30,7 @@ mod results;
 mod retention;
 mod secrets;
 mod serving;
+mod set_code;
 mod signed;
 mod site;
 mod smoke;

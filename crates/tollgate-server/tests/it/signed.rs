@@ -27,6 +27,7 @@ pub(crate) async fn signed_by(account: usize, nonce: u64, value: u64, chain_id: 
         value: Wei(U256::from(value)),
         data: Bytes::new(),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
         fees: Fees { gas_limit: 21_000, max_fee: gwei(50), max_priority_fee: Some(gwei(1)) },
         kind: TxKind::DynamicFee,
     };

@@ -1,4 +1,6 @@
-//! Terms of an intent: `validUntil` and `replaceable`.
+//! Terms of an intent: `validUntil`, `notBefore` and `replaceable`.
+
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -29,8 +31,7 @@ async fn an_expiry_and_the_leave_to_replace_are_kept_and_shown() {
     assert_eq!(again.status.as_u16(), 200, "the same instant is the same request: {again:?}");
     let later = site.post("/api/v1/tx", until("3000-01-01T00:00:00Z")).await;
     assert_eq!(later.code(), "request_id_conflict", "{later:?}");
-    let plain = json!({ "submitter": SENDER, "payload": { "to": TARGET } });
-    let plain = site.post("/api/v1/tx", plain.to_string()).await.json();
+    let plain = site.post("/api/v1/tx", plain()).await.json();
     assert_eq!((&plain["validUntil"], &plain["replaceable"]), (&json!(null), &json!(false)));
 }
 
@@ -58,5 +59,50 @@ async fn an_intent_that_is_past_its_time_is_refused_and_leaves_nothing() {
     let batch = json!({ "items": [item] }).to_string();
     let answer = site.post("/api/v1/tx/batch", batch).await.json();
     assert_eq!(answer["items"][0]["error"]["code"], "expired", "{answer}");
+    site.assert_untouched().await;
+}
+
+fn plain() -> String {
+    json!({ "submitter": SENDER, "payload": { "to": TARGET } }).to_string()
+}
+
+fn starting(time: &str) -> serde_json::Value {
+    json!({
+        "submitter": SENDER,
+        "requestId": "scheduled",
+        "payload": { "to": TARGET, "value": "1" },
+        "notBefore": time,
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn scheduled_transaction_is_queued_shown_and_part_of_its_requests_identity() {
+    let site = Site::new().await;
+    let created = site.post("/api/v1/tx", plain()).await.with(202)["createdAt"].clone();
+    let created = tollgate_api::parse_time(created.as_str().unwrap()).unwrap();
+    let start = tollgate_api::format_time(created.after(Duration::from_secs(3_600)));
+    let taken = site.post("/api/v1/tx", starting(&start).to_string()).await.with(202);
+    assert_eq!((&taken["notBefore"], &taken["state"]), (&json!(start), &json!("QUEUED")));
+    let tx_id = taken["txId"].as_str().unwrap();
+    let shown = site.get(&format!("/api/v1/tx/{tx_id}")).await.json();
+    assert_eq!((&shown["notBefore"], &shown["txHash"]), (&json!(start), &json!(null)));
+    let other = starting("2020-01-01T00:00:00Z").to_string();
+    site.post("/api/v1/tx", other).await.refused(409, "request_id_conflict");
+    let later = site.post("/api/v1/tx", plain()).await.with(202);
+    assert_eq!((&later["notBefore"], &later["state"]), (&json!(null), &json!("ALLOCATED")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn start_that_is_no_time_too_far_ahead_or_after_the_expiry_is_refused() {
+    let site = Site::new().await;
+    let mut expiring = starting("2999-01-01T00:00:00Z");
+    expiring["validUntil"] = json!("2999-01-01T00:00:00Z");
+    for body in [starting("soon"), starting("2999-01-01T00:00:00Z"), expiring] {
+        for path in ["/api/v1/tx", "/api/v1/tx?simulate=true"] {
+            let refused = site.post(path, body.to_string()).await;
+            assert_eq!(refused.json()["field"], "notBefore", "{refused:?}");
+            refused.refused(422, "invalid_time");
+        }
+    }
     site.assert_untouched().await;
 }

@@ -4,10 +4,13 @@
 
 use std::time::Instant;
 
+use tollgate_model::authorization::{Authorization, AuthorizationSignature};
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::signer::{AccessListEntry, SignError, Signer, TxDraft, TxKind};
 use tollgate_model::{Address, B256, ChainId, GasPrice, Nonce, U256, Wei};
-use tollgate_signer::{BadKey, Key, LocalSigner, RecoverError, keystore, read_key_file, recover};
+use tollgate_signer::{
+    BadKey, Key, LocalSigner, RecoverError, authorized_by, keystore, read_key_file, recover,
+};
 
 const SECRET: &str = "4646464646464646464646464646464646464646464646464646464646464646";
 
@@ -29,6 +32,7 @@ fn legacy() -> TxDraft {
         value: Wei(U256::from(10).pow(U256::from(18))),
         data: Default::default(),
         access_list: Vec::new(),
+        authorizations: Vec::new(),
         fees: Fees { gas_limit: 21_000, max_fee: gwei(20), max_priority_fee: None },
         kind: TxKind::Legacy,
     }
@@ -63,6 +67,66 @@ fn dynamic() -> TxDraft {
         kind: TxKind::DynamicFee,
         ..legacy()
     }
+}
+
+/// An authorization without a signature.
+fn authorization(nonce: u64) -> Authorization {
+    Authorization {
+        chain_id: 1,
+        address: Address::repeat_byte(0x22),
+        nonce,
+        authority: legacy().from,
+        signature: None,
+    }
+}
+
+fn authorized(nonce: u64) -> Authorization {
+    let item = authorization(nonce);
+    let signing = signer();
+    let mut signing = std::pin::pin!(signing.authorize(&item));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let std::task::Poll::Ready(signature) = signing.as_mut().poll(&mut context) else {
+        panic!("a local signer answers at once");
+    };
+    Authorization { signature: Some(signature.unwrap()), ..item }
+}
+
+fn set_code() -> TxDraft {
+    let authorizations = vec![authorized(0), authorized(127), authorized(128)];
+    TxDraft { kind: TxKind::SetCode, authorizations, ..dynamic() }
+}
+
+#[test]
+fn set_code_transaction_is_read_back_with_its_authorizations() {
+    let draft = set_code();
+    let raw = signer().sign_one(&draft).unwrap().raw;
+    assert_eq!(raw[0], 4);
+    assert_eq!(recover(&raw, draft.chain_id).unwrap().draft, draft, "authorities are recovered");
+}
+
+#[test]
+fn hash_of_an_authorization_is_that_of_alloy() {
+    for (chain_id, nonce) in [(0, 0), (1, 127), (127, 128), (31_337, 255), (u64::MAX, 1 << 40)] {
+        let item = Authorization { chain_id, ..authorization(nonce) };
+        let theirs = alloy_eips::eip7702::Authorization {
+            chain_id: U256::from(chain_id),
+            address: item.address,
+            nonce,
+        };
+        assert_eq!(item.hash(), theirs.signature_hash(), "{chain_id} {nonce}");
+    }
+}
+
+#[test]
+fn authorization_with_a_malleable_signature_or_the_last_nonce_has_no_effect() {
+    let item = authorized(7);
+    assert_eq!(authorized_by(item.clone()), Some(item.clone()));
+    let AuthorizationSignature { y_parity, r, s } = item.signature.unwrap();
+    let order: U256 =
+        "0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141".parse().unwrap();
+    let high = AuthorizationSignature { y_parity: !y_parity, r, s: order - s };
+    assert_eq!(authorized_by(Authorization { signature: Some(high), ..item }), None);
+    assert_eq!(authorized_by(authorized(u64::MAX)), None);
 }
 
 fn creation() -> TxDraft {
@@ -142,6 +206,10 @@ async fn inconsistent_draft_is_refused() {
     let tip = |tip| Fees { max_priority_fee: tip, ..dynamic().fees };
     let drafts = vec![
         TxDraft { fees: tip(None), ..dynamic() },
+        TxDraft { kind: TxKind::SetCode, ..dynamic() },
+        TxDraft { authorizations: vec![authorization(7)], ..dynamic() },
+        TxDraft { to: None, ..set_code() },
+        TxDraft { authorizations: vec![authorization(7)], ..set_code() },
         TxDraft { fees: tip(Some(gwei(31))), ..dynamic() },
         TxDraft { access_list: access_list(), ..legacy() },
         TxDraft { fees: tip(Some(gwei(1))), ..legacy() },
@@ -334,7 +402,7 @@ fn unsupported_signed_bytes_are_refused_with_the_reason() {
     let refused = |raw: &[u8]| recover(raw, mainnet).unwrap_err();
 
     assert_eq!(refused(&[3, 0xc0]), RecoverError::Blob);
-    assert_eq!(refused(&[4, 0xc0]), RecoverError::SetCode);
+    assert!(matches!(refused(&[4, 0xc0]), RecoverError::Malformed(_)));
     assert_eq!(refused(&[0x7e, 0xc0]), RecoverError::UnknownType(0x7e));
     assert_eq!(refused(&[0, 0xc0]), RecoverError::UnknownType(0));
     assert!(matches!(refused(&[]), RecoverError::Malformed(_)));

@@ -2,6 +2,7 @@
 //! order (I3, I5, I11, I12).
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use alloy_consensus::Transaction as _;
 use tollgate_devchain::chain::Tx;
@@ -11,6 +12,7 @@ use tollgate_model::port::{Page, TxStore};
 use tollgate_model::{Bytes, Intent, Route, TxEvent, TxHash, TxId, U256};
 
 use super::Sent;
+use crate::workload::CLOCK_JUMP_MAX;
 use crate::world::World;
 
 impl World {
@@ -27,6 +29,7 @@ impl World {
         };
         self.check_route(name, tx_id, route).await;
         self.check_price(&tx);
+        self.check_schedule(name, &tx);
         let is_new = self.note_sent(&tx, tx_id);
         if is_new && self.is_strict() {
             self.check_strict(&tx);
@@ -47,6 +50,21 @@ impl World {
         if private.is_some_and(|private| private.fallback_after().is_none()) {
             let what = format!("{name} sends {tx_id}, which is private, to public endpoints");
             self.checker.fail(self, "route", what);
+        }
+    }
+
+    /// Nothing leaves a node before its `notBefore`, as far as the node's clock can tell.
+    fn check_schedule(&self, name: &str, tx: &Tx) {
+        let Ok(value) = u64::try_from(tx.envelope.value()) else { return };
+        let start = self.checker.lock().scheduled.get(&(tx.sender, value)).copied();
+        let wrong_by = match self.plan.faults.clock_jump > 0.0 {
+            true => CLOCK_JUMP_MAX,
+            false => Duration::ZERO,
+        };
+        let now = self.now().after(wrong_by);
+        if let Some(start) = start.filter(|start| now < *start) {
+            let what = format!("{name} sends {} {:?} before its time", tx.hash, start.since(now));
+            self.checker.fail(self, "notBefore", what);
         }
     }
 

@@ -77,4 +77,5 @@ bugs! {
     tags_on_one_endpoints_word_are_noticed: OneVoiceTags breaks "I8";
     one_endpoint_believed_in_everything_is_noticed: OneVoiceInAll breaks "I6" "I15" "I16";
     private_transactions_at_public_endpoints_are_noticed: RouteIgnored breaks "route";
+    scheduled_intent_sent_early_by_a_new_owner_is_noticed: ScheduleForgotten breaks "notBefore";
 }

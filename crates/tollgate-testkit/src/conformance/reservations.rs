@@ -100,6 +100,8 @@ pub async fn a_used_nonce_never_comes_back(fixture: &dyn StoreFixture) {
     let other = a.reservation_used(&a.id, lease, n, token, hash()).await;
     assert_eq!(other, Ok(None), "I3: it was used for something else");
     assert_eq!(states(&a).await, [], "used ones are not listed");
+    let used_for = |at| a.used_for(submitter(1), nonce(at));
+    assert_eq!((used_for(0).await, used_for(1).await), (Ok(Some(tx_hash)), Ok(None)));
     let used_from = |from| a.used_from(submitter(1), nonce(from), full_page());
     assert_eq!(used_from(0).await, Ok(vec![nonce(0)]), "but can be found");
     assert_eq!(used_from(1).await, Ok(vec![]));

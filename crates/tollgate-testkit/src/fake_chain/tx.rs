@@ -81,7 +81,8 @@ pub fn encode(tx: &FakeTx) -> Bytes {
 pub(super) fn decode_tx(raw: &Bytes) -> Option<Arc<Tx>> {
     let envelope = TxEnvelope::decode_2718_exact(raw).ok()?;
     let sender = Address::from_word(envelope.signature().r().into());
-    Some(Arc::new(Tx { hash: *envelope.tx_hash(), sender, envelope, raw: raw.clone() }))
+    let (hash, authorities, raw) = (*envelope.tx_hash(), Vec::new(), raw.clone());
+    Some(Arc::new(Tx { hash, sender, envelope, authorities, raw }))
 }
 
 /// Decodes a transaction; `None` for bytes that [`encode`] did not make.
@@ -110,7 +111,19 @@ impl Signer for FakeSigner {
         let kind =
             if fees.max_priority_fee.is_some() { TxKind::DynamicFee } else { TxKind::Legacy };
         let (value, access_list) = (Wei(value), Vec::new());
-        Ok(TxDraft { chain_id, from, nonce, to, value, data, access_list, fees, kind })
+        let authorizations = Vec::new();
+        Ok(TxDraft {
+            chain_id,
+            from,
+            nonce,
+            to,
+            value,
+            data,
+            access_list,
+            authorizations,
+            fees,
+            kind,
+        })
     }
 
     async fn sign(&self, drafts: Vec<TxDraft>) -> Vec<Result<SignedTx, SignError>> {

@@ -102,6 +102,7 @@ async fn bytes_signed_elsewhere_are_adopted_for_their_own_slot_only() {
             value: transfer(5).value,
             data: transfer(5).data,
             access_list: Vec::new(),
+            authorizations: Vec::new(),
             fees: transfer(5).fees,
             kind: transfer(5).kind,
         };

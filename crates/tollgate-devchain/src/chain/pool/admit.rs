@@ -67,7 +67,7 @@ impl Pool {
     fn check_form(&self, tx: &Tx, rules: &Rules) -> Result<(), Rejection> {
         let kind = tx.envelope.tx_type() as u8;
         let is_dynamic = tx.envelope.is_dynamic_fee();
-        if kind > 2 || (is_dynamic && rules.next_base_fee.is_none()) {
+        if !matches!(kind, 0..=2 | 4) || (is_dynamic && rules.next_base_fee.is_none()) {
             return Err(Rejection::TypeNotSupported(kind));
         }
         match tx.envelope.chain_id() {

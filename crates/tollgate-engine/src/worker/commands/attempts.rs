@@ -109,7 +109,7 @@ async fn sign_at(
     fees: Fees,
 ) -> Result<NewAttempt, ActError> {
     draft.fees = fees;
-    if draft.kind != TxKind::DynamicFee {
+    if !draft.kind.has_tip() {
         draft.fees.max_priority_fee = None;
     }
     let fees = draft.fees;
@@ -124,6 +124,10 @@ async fn to_self(session: &Session, mut draft: TxDraft, route: Route) -> TxDraft
     draft.value = Wei(U256::ZERO);
     draft.data = Bytes::new();
     draft.access_list.clear();
+    draft.authorizations.clear();
+    if draft.kind == TxKind::SetCode {
+        draft.kind = TxKind::DynamicFee;
+    }
     let tried = estimate_call(session, &draft, route).await.ok();
     draft.fees.gas_limit = gas_to_self(tried.as_ref(), &session.context.chain.limits());
     draft
@@ -143,6 +147,7 @@ async fn with_call(
         value: draft.value.0,
         data: data.as_ref(),
         access_list: &[],
+        authorizations: draft.authorizations.len(),
         callers_cap: None,
         fees: draft.fees,
     };

@@ -70,7 +70,7 @@ impl StuckQuestions {
             head_since: head.sending.patience().since,
             asked_at: head.decisions.asked_at,
             depth: depth_behind(session, head.nonce),
-            oldest: session.state.oldest().unwrap_or(now),
+            oldest: session.state.oldest(now).unwrap_or(now),
         };
         let tx_id = head.tx_id;
         if let Some(why) = trigger(&session.context.options.stuck, &line, now) {
@@ -82,7 +82,7 @@ impl StuckQuestions {
         let Some(tx) = session.state.tx_mut(tx_id) else { return };
         tx.note_policy_asked(now);
         let (nonce, last_answer, diagnosis) = (tx.nonce, tx.answers.last(), tx.diagnosis);
-        let age = now.since(tx.accepted_at);
+        let age = now.since(tx.waits_since);
         let depth = depth_behind(session, nonce);
         let kind = match why {
             Trigger::HeadStuck | Trigger::MarkedStuck => Some(AlertKind::Stuck),
@@ -200,7 +200,7 @@ async fn note_noop(
 /// The number of transactions that wait behind a slot, with a slot of their own or without.
 fn depth_behind(session: &Session, nonce: Nonce) -> u64 {
     let state = &session.state;
-    (state.in_flight().unmined_above(nonce) + state.queue().len()) as u64
+    (state.in_flight().unmined_above(nonce) + state.queue().due(session.now()).count()) as u64
 }
 
 async fn read(context: &Context, tx_id: TxId) -> Result<(TxRecord, Vec<Attempt>), String> {

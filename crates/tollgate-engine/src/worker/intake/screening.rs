@@ -12,6 +12,7 @@ use tollgate_model::fees::first_offer;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{FeeQuote, Speed};
 use tollgate_model::refusal::{OpenCosts, PricedTx, Refusal, judge_funds, judge_gas, judge_price};
+use tollgate_model::schedule::is_due;
 use tollgate_model::{Nonce, Timestamp, TxId, U256, Wei};
 
 use super::CreateJob;
@@ -144,7 +145,8 @@ impl FundsLedger {
         let unpriced = Fees { gas_limit, max_fee, max_priority_fee: None };
         let demand = PricedTx::of(intent, fees.unwrap_or(unpriced));
         judge_gas(&demand, &session.context.chain.limits(), &session.context.tx_limits())?;
-        if fees.is_none() {
+        // What the chain charges and the account has when a scheduled one is due is not known now.
+        if fees.is_none() || !is_due(intent, session.now()) {
             return Ok(FundsCheck::Pass);
         }
         judge_price(&demand, quote.and_then(|quote| quote.base_fee), caps)?;
@@ -198,7 +200,7 @@ impl FundsLedger {
         quotes: &mut Quotes,
     ) -> Option<OpenCosts> {
         let mut costs = slot_costs(session, None);
-        for queued in session.state.queue().iter() {
+        for queued in session.state.queue().due(session.now()) {
             let quote = self.quote(session, queued.intent.speed, quotes).await?;
             costs.add_queued(&queued.intent, &quote, &session.fee_caps());
         }

@@ -92,6 +92,7 @@ async fn draft(
         value: Wei(intent.value),
         data: intent.data.clone(),
         access_list: intent.access_list.clone(),
+        authorizations: intent.authorization_list.clone(),
         fees,
         kind,
     })

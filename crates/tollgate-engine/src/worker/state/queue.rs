@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use tollgate_model::port::RowVersion;
+use tollgate_model::schedule::is_due;
 use tollgate_model::{Intent, Queued, Timestamp, TxId, TxState};
 
 /// A transaction that waits for a slot.
@@ -28,7 +29,9 @@ impl QueuedTx {
     }
 
     fn is_ready(&self, now: Timestamp) -> bool {
-        self.row.state == TxState::Queued(Queued::Waiting) && !self.is_set_aside(now)
+        self.row.state == TxState::Queued(Queued::Waiting)
+            && !self.is_set_aside(now)
+            && is_due(&self.intent, now)
     }
 
     fn is_set_aside(&self, now: Timestamp) -> bool {
@@ -63,13 +66,14 @@ impl Queue {
         self.line.values().filter(move |waiting| waiting.is_ready(now))
     }
 
-    /// True if a transaction will fill the next free nonce: HELD or not, unless it is set aside.
-    pub(in crate::worker) fn has_next(&self, now: Timestamp) -> bool {
-        self.line.values().any(|waiting| !waiting.is_set_aside(now))
+    /// Those whose `notBefore` has passed, with a slot to come now or HELD.
+    pub(in crate::worker) fn due(&self, now: Timestamp) -> impl Iterator<Item = &QueuedTx> {
+        self.line.values().filter(move |waiting| is_due(&waiting.intent, now))
     }
 
-    pub(in crate::worker) fn first(&self) -> Option<&QueuedTx> {
-        self.line.values().next()
+    /// True if a transaction will fill the next free nonce: HELD or not, unless it is set aside or not due.
+    pub(in crate::worker) fn has_next(&self, now: Timestamp) -> bool {
+        self.due(now).any(|waiting| !waiting.is_set_aside(now))
     }
 
     pub(in crate::worker) fn get(&self, tx_id: TxId) -> Option<&QueuedTx> {
@@ -120,6 +124,21 @@ mod tests {
     }
 
     #[test]
+    fn scheduled_transaction_is_passed_until_it_is_due() {
+        let (start, mut later) = (Timestamp::from_unix_micros(5), waiting(1));
+        later.intent.not_before = Some(5);
+        let mut queue = Queue::default();
+        queue.push(later);
+        let before = Timestamp::from_unix_micros(4);
+        assert!(!queue.has_next(before), "a free nonce below open slots is not left to it");
+        assert!(queue.has_next(start));
+        queue.push(waiting(2));
+        let ready = |now| queue.ready(now).map(|it| it.tx_id).collect::<Vec<_>>();
+        assert_eq!(ready(before), [waiting(2).tx_id]);
+        assert_eq!(ready(start), [waiting(1).tx_id, waiting(2).tx_id]);
+    }
+
+    #[test]
     fn queue_keeps_the_order_of_arrival_when_one_is_taken_out() {
         let mut queue = Queue::default();
         for n in [3, 1, 2] {
@@ -130,7 +149,6 @@ mod tests {
         queue.push(waiting(1));
         assert_eq!(ids(&queue), [3, 2, 1]);
         assert_eq!((queue.len(), queue.is_empty()), (3, false));
-        assert_eq!(queue.first().unwrap().tx_id, waiting(3).tx_id);
         queue.get_mut(waiting(2).tx_id).unwrap().row.version = 7;
         assert_eq!(queue.get(waiting(2).tx_id).unwrap().row.version, 7);
         assert!(queue.get(waiting(9).tx_id).is_none());

@@ -38,6 +38,9 @@ pub(super) struct SendArgs {
     /// Time until which the transaction is wanted (RFC 3339).
     #[arg(long)]
     valid_until: Option<String>,
+    /// Time before which the transaction is not sent (RFC 3339).
+    #[arg(long)]
+    not_before: Option<String>,
     /// Allow another call in its place.
     #[arg(long)]
     replaceable: bool,
@@ -76,6 +79,7 @@ pub(super) async fn run(remote: &mut Remote, args: SendArgs) -> Result<(), Faile
         speed: args.speed,
         max_fee_per_gas: args.max_fee_per_gas.map(Into::into),
         valid_until: args.valid_until,
+        not_before: args.not_before,
         replaceable: args.replaceable.then_some(true),
         route: args.route,
         fallback_after: args.fallback_after,

@@ -46,7 +46,12 @@ fn fields(tx: &Tx, nonce: Option<u64>) -> Fields {
     }
     fields.add("created", &tx.created_at);
     fields.add("updated", &tx.updated_at);
+    fields.add_some("not before", tx.not_before.as_ref());
     fields.add_some("valid until", tx.valid_until.as_ref());
+    for item in &tx.authorization_list {
+        let delegates = format!("{} to {} (nonce {})", item.authority, item.address, item.nonce);
+        fields.add("authorizes", delegates);
+    }
     fields.add_some("replaceable", tx.replaceable.then_some(true));
     fields.add_some("route", (tx.route != "public").then_some(&tx.route));
     fields.add_some("fallback after", tx.fallback_after.as_ref());
@@ -87,13 +92,20 @@ pub(super) fn list(page: &TxPage) -> Result<(), Failed> {
     for tx in &page.items {
         table.row([
             tx.tx_id.clone(),
-            tx.state_name().to_string(),
+            listed_state(tx),
             tx.submitter.clone(),
             to_the_second(&tx.created_at),
             cell(tx.request_id.as_ref()),
         ]);
     }
     table.print_page(page.next.as_deref())
+}
+
+/// The state, and until when a queued transaction is not sent.
+fn listed_state(tx: &Tx) -> String {
+    let queued = tx.not_before.as_deref().filter(|_| tx.state == "QUEUED");
+    let start = queued.map(|start| format!(", not before {}", to_the_second(start)));
+    format!("{}{}", tx.state_name(), start.unwrap_or_default())
 }
 
 /// The transaction that everything else of the account waits for, and why.

@@ -2,8 +2,8 @@
 
 use serde_json::value::RawValue;
 use tollgate_api::{
-    Access, AccountChange, Create, ErrorCode, FillNonces, NewAccount, NewCursor, NewMode,
-    NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason, Reserve,
+    Access, AccountChange, AuthorizationItem, Create, ErrorCode, FillNonces, NewAccount, NewCursor,
+    NewMode, NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason, Reserve,
     ReturnedNonce, UsedNonce, quoted,
 };
 use tollgate_model::{Nonce, Text};
@@ -54,6 +54,7 @@ from_fields! {
         speed: text "speed",
         max_fee_per_gas: number "maxFeePerGas",
         valid_until: text "validUntil",
+        not_before: text "notBefore",
         replaceable: flag "replaceable",
         route: text "route",
         fallback_after: text "fallbackAfter",
@@ -67,6 +68,16 @@ from_fields! {
         max_priority_fee_per_gas: number "maxPriorityFeePerGas",
         kind: text "type",
         access_list: objects "accessList",
+        authorization_list: objects "authorizationList",
+    }
+    AuthorizationItem {
+        chain_id: number ?required "chainId",
+        address: text ?required "address",
+        nonce: number ?required "nonce",
+        authority: text "authority",
+        y_parity: number "yParity",
+        r: number "r",
+        s: number "s",
     }
     Replacement {
         max_fee_per_gas: number "maxFeePerGas",

@@ -2,6 +2,7 @@
 
 use tollgate_api::{ErrorCode, FeeCapReached, MinimumFees, MissingFunds};
 use tollgate_engine::{ActError, CreateError, ReserveError, Unserved};
+use tollgate_model::authorization::AuthorizationRefused;
 use tollgate_model::fill::NoncesRefused;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::StoreError;
@@ -69,8 +70,18 @@ impl From<CreateError> for Problem {
                 return Self::unserved(unserved, detail, Some("submitter"));
             }
             CreateError::NonceMismatch { .. } => (ErrorCode::NonceMismatch, "rawTx"),
+            CreateError::Authorization { place, why } => {
+                let code = match why {
+                    AuthorizationRefused::Early { .. } => ErrorCode::AuthorizationEarly,
+                    _ => ErrorCode::AuthorizationRefused,
+                };
+                let listed = |place| format!("payload.authorizationList[{place}]");
+                let field = place.map_or_else(|| "rawTx".to_owned(), listed);
+                return Self::of_field(code, &field, detail);
+            }
             CreateError::Disabled => (ErrorCode::SubmitterDisabled, "submitter"),
             CreateError::NoPrivateEndpoint => (ErrorCode::NoPrivateEndpoint, "route"),
+            CreateError::BadSchedule(_) => (ErrorCode::InvalidTime, "notBefore"),
             CreateError::Expired => (ErrorCode::Expired, "validUntil"),
             CreateError::RequestIdConflict(_) => (ErrorCode::RequestIdConflict, "requestId"),
         };
