@@ -32,7 +32,7 @@ const SINGLE_RECEIPTS_AT_ONCE: usize = 8;
 #[derive(Debug)]
 pub(super) enum BlockEvidence {
     /// The header and the transactions match the hash.
-    Proven(ProvenBlock),
+    Proven(Box<ProvenBlock>),
     /// The block is readable, and its transactions do not match its header.
     Contradictory,
     /// The block has another form than Ethereum's, or another hash.
@@ -140,11 +140,12 @@ impl ProvenBlock {
             }
             Some(Ok(None)) | None => ReceiptEvidence::Unprovable,
         };
-        let is_better = match (&self.receipts, &found) {
-            (_, ReceiptEvidence::Proven(_)) | (ReceiptEvidence::Unread, _) => true,
-            (ReceiptEvidence::Unprovable, ReceiptEvidence::False) => true,
-            _ => false,
-        };
+        let is_better = matches!(
+            (&self.receipts, &found),
+            (_, ReceiptEvidence::Proven(_))
+                | (ReceiptEvidence::Unread, _)
+                | (ReceiptEvidence::Unprovable, ReceiptEvidence::False)
+        );
         if is_better {
             self.receipts = found;
         }
@@ -207,7 +208,8 @@ fn prove(hash: B256, block: Value) -> BlockEvidence {
     }
     // The hashes are calculated, because those of the answer are only claimed.
     let hashes = encoded.iter().map(keccak256).collect();
-    BlockEvidence::Proven(ProvenBlock { header, hashes, receipts: ReceiptEvidence::Unread })
+    let receipts = ReceiptEvidence::Unread;
+    BlockEvidence::Proven(Box::new(ProvenBlock { header, hashes, receipts }))
 }
 
 /// The base fee of a block that an endpoint shows, if the block's own hash covers it.
