@@ -58,6 +58,8 @@ struct Seen {
     unclear: BTreeMap<(String, TxHash), u64>,
     outsiders: BTreeSet<TxHash>,
     requests: BTreeMap<(Submitter, String), AnsweredRequest>,
+    /// The members of the pool that requests were assigned to.
+    assigned: BTreeMap<String, Submitter>,
     resumed: BTreeSet<Submitter>,
     /// Submitters that something outside of Tollgate holds up, and what that is.
     excused: BTreeMap<Submitter, &'static str>,
@@ -196,6 +198,16 @@ impl World {
         };
         if known.tx_id != tx_id {
             let what = format!("{request} is {} and {tx_id}", known.tx_id);
+            self.checker.fail(self, "I7", what);
+        }
+    }
+
+    /// A request for the pool was assigned to a member.
+    pub(crate) fn note_assigned(&self, request: &str, member: Submitter) {
+        self.note(format_args!("{request} is assigned to {member}"));
+        let known = *self.checker.lock().assigned.entry(request.to_owned()).or_insert(member);
+        if known != member {
+            let what = format!("{request} for the pool is assigned to {known} and to {member}");
             self.checker.fail(self, "I7", what);
         }
     }

@@ -13,6 +13,7 @@ use tollgate_model::sql::Overrides;
 use tollgate_model::{ChainId, Intent, Nonce, RequestId, Submitter, TxHash, TxId};
 
 use crate::chain::CHAIN_ID;
+use crate::node::Node;
 use crate::plan::{Lie, Plan, Steady, TOO_DEAR, TRANSFER_GAS};
 use crate::world::World;
 pub(crate) use chain::{PlantedChain, PlantedMemory};
@@ -121,6 +122,10 @@ bugs! {
     RouteIgnored,
     /// A new owner takes scheduled intents for due.
     ScheduleForgotten,
+    /// A node that passes a create on leaves out its chain: the receiver takes its own.
+    ChainLeftOut,
+    /// A request for a pool is assigned anew each time.
+    AssignmentForgotten,
 }
 
 impl Bug {
@@ -185,7 +190,7 @@ impl Bug {
                     (Mode::Pipelined, 1, 40, 8);
                 plan.faults.lose_send = 0.4;
             }
-            Self::ChainsMixed => plan.second_chain = true,
+            Self::ChainsMixed | Self::ChainLeftOut => plan.second_chain = true,
             Self::FirstPageOnly => {
                 plan.pile_up();
                 plan.faults.restart = 0.3;
@@ -318,6 +323,19 @@ pub(crate) fn on_another_chain(
     let mixes = world.has(Bug::ChainsMixed);
     let ask = |(of, id): &(Submitter, RequestId)| (if mixes { other(of) } else { *of }, id.clone());
     requests.iter().map(ask).collect()
+}
+
+/// The node and the account that a create reaches. [`Bug::ChainLeftOut`]: every other one reaches a node of
+/// the other chain, which takes its account there for the one that is meant.
+pub(crate) fn dispatched(world: &World, node: Node, submitter: Submitter) -> (Node, Submitter) {
+    if !world.has(Bug::ChainLeftOut) || world.below(2) == 0 {
+        return (node, submitter);
+    }
+    let receiver = world.other().and_then(|other| Some((other.any_node()?, other.chain_id())));
+    match receiver {
+        Some((receiver, chain_id)) => (receiver, Submitter::new(chain_id, submitter.address)),
+        None => (node, submitter),
+    }
 }
 
 /// [`Bug::ResumeForgotten`]: no resume is written.

@@ -89,7 +89,9 @@ fn run_with(seed: u64, bug: Option<Bug>, favours: bool, keep: TraceMode) -> Resu
         let world = world.map_err(|error| error.to_string())?;
         let mut worlds = vec![world.clone()];
         if world.plan.second_chain {
-            worlds.push(world.second(seed).await.map_err(|error| error.to_string())?);
+            let second = world.second(seed).await.map_err(|error| error.to_string())?;
+            world.meet(&second);
+            worlds.push(second);
         }
         let lives = join_all(worlds.iter().map(run_one));
         let first_failure = select_all(worlds.iter().map(|world| Box::pin(world.checker.failed())));

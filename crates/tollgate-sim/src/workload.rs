@@ -12,8 +12,10 @@ use tollgate_model::{GasPrice, Intent, PrivateRoute, RequestId, Submitter, Times
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
 use crate::checker::NO_NODE_TAKES_IT;
 use crate::network::Peer;
+use crate::node::Node;
 use crate::plan::Lie;
-use crate::world::World;
+use crate::planted;
+use crate::world::{World, pool_name};
 
 /// The time limit of a create.
 const ANSWER_LIMIT: Duration = Duration::from_secs(20);
@@ -33,6 +35,9 @@ const PAST_NONCES: u64 = 8;
 /// Every so many intents have a `notBefore`. Numbers decide and nothing is drawn, so that all else of a seed stays.
 const SCHEDULED_EACH: u64 = 9;
 
+/// Every so many intents are for the pool of all accounts, in the same way.
+const POOLED_EACH: u64 = 11;
+
 /// Mines for ever.
 pub(crate) async fn mine(world: Arc<World>) {
     loop {
@@ -50,6 +55,8 @@ struct PlannedCreate {
     request: String,
     value: u64,
     intent: Intent,
+    /// It names the pool of all accounts, and `submitter` means nothing.
+    for_pool: bool,
 }
 
 fn draw_create(world: &World, number: u64) -> PlannedCreate {
@@ -84,12 +91,15 @@ fn draw_create(world: &World, number: u64) -> PlannedCreate {
         let after = number.is_multiple_of(2).then_some(FALLBACK);
         intent.private = Some(PrivateRoute::with_fallback(after));
     }
-    if number % SCHEDULED_EACH == 4 && intent.valid_until.is_none() {
+    let for_pool = number % POOLED_EACH == 6;
+    if for_pool {
+        intent = Intent::transfer(PAID, U256::from(value));
+    } else if number % SCHEDULED_EACH == 4 && intent.valid_until.is_none() {
         let start = world.now().after(Duration::from_millis(3_000 + number * 7_919 % 50_000));
         intent.not_before = Some(start.unix_micros());
         world.checker.note_scheduled(submitter, value, start);
     }
-    PlannedCreate { submitter, request: format!("r{number}"), value, intent }
+    PlannedCreate { submitter, request: format!("r{number}"), value, intent, for_pool }
 }
 
 /// All callers of a run; done when each has its answer.
@@ -110,7 +120,7 @@ pub(crate) async fn create_all(world: Arc<World>) {
             let later = starts + world.between(5_000, storm + 20_000);
             callers.spawn(create_until_answered(world.clone(), planned.clone(), later));
         }
-        if world.chance(0.03) {
+        if world.chance(0.03) && !planned.for_pool {
             // The same name for another payment: one of them is refused.
             let value = planned.value + 100_000;
             world.note_as_spoiling(planned.submitter, planned.value, value);
@@ -127,7 +137,7 @@ pub(crate) async fn create_all(world: Arc<World>) {
 
 /// Repeats a create until there is an answer to it.
 async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts: Duration) {
-    let PlannedCreate { submitter, request, value, intent } = planned;
+    let PlannedCreate { mut submitter, request, value, intent, for_pool } = planned;
     let Ok(request_id) = RequestId::new(request.clone()) else { return };
     sleep(starts).await;
     loop {
@@ -135,8 +145,18 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
             sleep(world.between(100, 600)).await;
             continue;
         };
+        if for_pool {
+            match assign(&world, &node, &request_id, &intent).await {
+                Some(member) => submitter = member,
+                None => {
+                    sleep(world.between(100, 1_500)).await;
+                    continue;
+                }
+            }
+        }
         let was_answered = world.was_answered(submitter, &request, value);
-        let asked = node.engine.create(submitter, Some(request_id.clone()), intent.clone());
+        let (node, receiver) = planted::dispatched(&world, node, submitter);
+        let asked = node.engine.create(receiver, Some(request_id.clone()), intent.clone());
         let answer = timeout(ANSWER_LIMIT, asked).await;
         if let Ok(Err(error)) = &answer {
             world.note(format_args!("{} refuses {request}: {error}", node.network.name));
@@ -176,6 +196,23 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
         }
         sleep(world.between(100, 1_500)).await;
     }
+}
+
+/// The member of the pool that a node assigns to a request; `None` if there is no answer now.
+async fn assign(
+    world: &World,
+    node: &Node,
+    request: &RequestId,
+    intent: &Intent,
+) -> Option<Submitter> {
+    let pool = pool_name().ok()?;
+    let asked = node.engine.assign_member(&pool, Some(request), intent);
+    let answer = timeout(ANSWER_LIMIT, asked).await.ok().filter(|_| !node.network.is_dead())?;
+    let member = answer
+        .inspect_err(|error| world.note(format_args!("{} not assigned: {error}", request.as_str())))
+        .ok()?;
+    world.note_assigned(request.as_str(), member);
+    Some(member)
 }
 
 /// An outsider with the same key sends a transaction.

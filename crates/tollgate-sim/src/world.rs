@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::time::Instant;
 use tollgate_devchain::chain::Rng;
+use tollgate_model::account_pool::{AccountPool, PoolName};
+use tollgate_model::ids::InvalidValue;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::clock::Clock;
-use tollgate_model::port::{ChainRegistration, StoreError, SubmitterSetup, TxStore};
+use tollgate_model::port::{
+    AccountPoolStore, ChainRegistration, StoreError, SubmitterSetup, TxStore,
+};
 use tollgate_model::{B256, ChainId, Nonce, Submitter, Timestamp};
 use tollgate_sqlite::{SqliteOptions, SqliteStore, Threads};
 
@@ -44,6 +48,11 @@ impl Clock for SimTime {
 /// Intents of a second chain: enough to be mistaken for the first one's.
 const SECOND_CHAIN_INTENTS: usize = 12;
 
+/// The pool of all accounts of a chain.
+pub(crate) fn pool_name() -> Result<PoolName, InvalidValue> {
+    PoolName::new("all")
+}
+
 /// The parts that the worlds of two chains share.
 struct Shared {
     store: SqliteStore,
@@ -69,6 +78,8 @@ pub(crate) struct World {
     rng: Mutex<Rng>,
     is_calm: AtomicBool,
     nodes: Mutex<Vec<Option<Node>>>,
+    /// The world of the other chain, if there is one.
+    other: OnceLock<Weak<World>>,
 }
 
 impl World {
@@ -149,15 +160,31 @@ impl World {
             time,
             rng: Mutex::new(rng),
             is_calm: AtomicBool::new(false),
+            other: OnceLock::new(),
         };
         let (mode, start_from) = (world.plan.mode, Nonce::MIN);
         let setup = |submitter| SubmitterSetup { submitter, mode, start_from };
         let setups: Vec<_> = world.submitters().into_iter().map(setup).collect();
         world.store.register_submitters(&setups).await?;
+        let members = setups.iter().map(|setup| setup.submitter.address).collect();
+        let pool = AccountPool { name: pool_name()?, members };
+        world.store.put_pool(chain_id, &pool).await?;
         crate::orphans::leave(&world).await?;
         crate::workload::use_accounts_before(&world, seed);
         world.note(format_args!("{:?}", world.plan));
         Ok(Arc::new(world))
+    }
+
+    /// Makes the worlds of two chains known to each other: a process may serve both.
+    pub(crate) fn meet(self: &Arc<Self>, other: &Arc<Self>) {
+        // Each world meets one other, once.
+        let _ = self.other.set(Arc::downgrade(other));
+        let _ = other.other.set(Arc::downgrade(self));
+    }
+
+    /// The world of the other chain.
+    pub(crate) fn other(&self) -> Option<Arc<Self>> {
+        self.other.get()?.upgrade()
     }
 
     pub(crate) fn submitters(&self) -> Vec<Submitter> {

@@ -77,5 +77,7 @@ bugs! {
     tags_on_one_endpoints_word_are_noticed: OneVoiceTags breaks "I8";
     one_endpoint_believed_in_everything_is_noticed: OneVoiceInAll breaks "I6" "I15" "I16";
     private_transactions_at_public_endpoints_are_noticed: RouteIgnored breaks "route";
+    chain_left_out_of_a_create_that_is_passed_on_is_noticed: ChainLeftOut breaks "I7";
+    pool_request_assigned_twice_is_noticed: AssignmentForgotten breaks "I7";
     scheduled_intent_sent_early_by_a_new_owner_is_noticed: ScheduleForgotten breaks "notBefore";
 }
