@@ -3,6 +3,8 @@
 //! Pure. An authorization that takes effect uses a nonce of its authority without a transaction of that account.
 //! For an account of Tollgate this nonce must have come from the account's own cursor, by a reservation.
 
+use std::cmp::Ordering;
+
 use alloy_primitives::{Address, B256, U256, keccak256};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -104,6 +106,10 @@ pub enum AuthorizationRefused {
         "{authority} has mined {mined} nonces, and the authorization has effect only at nonce {nonce}"
     )]
     Early { authority: Address, nonce: u64, mined: Nonce },
+    #[error(
+        "{authority} has mined {mined} nonces: nonce {nonce} is used, and the authorization has no effect"
+    )]
+    Spent { authority: Address, nonce: u64, mined: Nonce },
 }
 
 /// Judges one authorization of a transaction on this chain.
@@ -137,10 +143,11 @@ pub fn judge(
     if used_for != Some(hash) {
         return Err(AuthorizationRefused::NotReserved { authority, nonce, hash });
     }
-    if mined.get() != nonce {
-        return Err(AuthorizationRefused::Early { authority, nonce, mined });
+    match mined.get().cmp(&nonce) {
+        Ordering::Less => Err(AuthorizationRefused::Early { authority, nonce, mined }),
+        Ordering::Equal => Ok(()),
+        Ordering::Greater => Err(AuthorizationRefused::Spent { authority, nonce, mined }),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -173,6 +180,9 @@ mod tests {
         let mined = Nonce::new(6).unwrap();
         let early = AuthorizationRefused::Early { authority, nonce: 7, mined };
         assert_eq!(judged(&item(), own(Some(hash), 6)), Err(early));
+        let mined = Nonce::new(8).unwrap();
+        let spent = AuthorizationRefused::Spent { authority, nonce: 7, mined };
+        assert_eq!(judged(&item(), own(Some(hash), 8)), Err(spent), "it never has an effect");
     }
 
     #[test]

@@ -289,10 +289,18 @@ impl fmt::Display for UnprovenCount {
 /// hole, and slots that it counts rightly are used. For an account without slots nothing but the endpoints tells where its nonces begin: there a
 /// count that is too low gives intents to slots that are used (NONCE_TAKEN).
 ///
+/// A count above the cursor that another endpoint does not confirm is waited for only while `may_wait`: one
+/// endpoint that counts too much must not stop an account (I15).
+///
 /// The wait is bounded (I15): the chain calls the support of a claim overdue once its search has brought
 /// no proof for long, or at once if the claimant's own blocks contradict it. Then an account without
 /// slots begins with the higher count if it is at most a `window` ahead, else with the lower one.
-pub fn accept_counts(cursor: Nonce, counts: AccountCounts, window: u32) -> CountDecision {
+pub fn accept_counts(
+    cursor: Nonce,
+    counts: AccountCounts,
+    window: u32,
+    may_wait: bool,
+) -> CountDecision {
     let AccountCounts { mined, pending, sure, highest, support, .. } = counts;
     let known = cursor.max(sure);
     let is_first = cursor == Nonce::MIN;
@@ -302,8 +310,12 @@ pub fn accept_counts(cursor: Nonce, counts: AccountCounts, window: u32) -> Count
             CountDecision::Prove(UnprovenCount { known: mined.min(sure), claimed: highest })
         }
         CountSupport::Open if is_first => CountDecision::AskAgain,
-        // The slots above the cursor may be used: one endpoint counts them, and the other may count too little.
-        CountSupport::Open if highest > known => {
+        CountSupport::Open if mined > known => {
+            CountDecision::Prove(UnprovenCount { known, claimed: mined })
+        }
+        // The slots above the cursor may be used: one endpoint counts them, and the other may count too
+        // little.
+        CountSupport::Open if highest > known && may_wait => {
             CountDecision::Prove(UnprovenCount { known, claimed: highest })
         }
         CountSupport::Open if pending > known => CountDecision::AskAgain,

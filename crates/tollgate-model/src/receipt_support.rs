@@ -99,13 +99,13 @@ pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) 
 
 /// The support of a receipt with the evidence of its block. A lone receipt that its block proves stays lone,
 /// because the block itself rests on one endpoint. It is disputed if the block could prove it and does not:
-/// `blocks_prove` says that blocks of this chain have been proven before. A block that could not be read
-/// says nothing.
+/// `could_prove` says that the endpoint that has the receipt has shown such proofs before. A block that could
+/// not be read says nothing.
 pub fn with_block(
     support: ReceiptSupport,
     receipt: &TxReceipt,
     finding: BlockFinding,
-    blocks_prove: bool,
+    could_prove: bool,
 ) -> ReceiptSupport {
     let is_lone = match support {
         ReceiptSupport::Lone => true,
@@ -120,10 +120,9 @@ pub fn with_block(
         }
         BlockFinding::Proven(_) if !is_lone => ReceiptSupport::Confirmed,
         BlockFinding::Contradictory if is_lone => ReceiptSupport::Disputed(unproven.to_owned()),
-        BlockFinding::Held | BlockFinding::Unprovable if is_lone && blocks_prove => {
+        BlockFinding::Held | BlockFinding::Unprovable if is_lone && could_prove => {
             ReceiptSupport::Disputed(unproven.to_owned())
         }
-        BlockFinding::Unread if is_lone => ReceiptSupport::Unanswered,
         BlockFinding::Proven(_)
         | BlockFinding::Held
         | BlockFinding::Contradictory
@@ -234,8 +233,8 @@ mod tests {
 
     #[test]
     fn lone_receipt_that_its_block_could_prove_and_does_not_is_disputed() {
-        let lone = |finding, blocks_prove| {
-            with_block(ReceiptSupport::Lone, &receipt(true), finding, blocks_prove)
+        let lone = |finding, could_prove| {
+            with_block(ReceiptSupport::Lone, &receipt(true), finding, could_prove)
         };
         let proven = |succeeded| BlockFinding::Proven(Box::new(receipt(succeeded)));
         assert_eq!(lone(proven(true), true), ReceiptSupport::Lone, "the block is alone as well");
@@ -245,8 +244,8 @@ mod tests {
         for unproven in [BlockFinding::Held, BlockFinding::Unprovable] {
             assert!(matches!(lone(unproven.clone(), true), ReceiptSupport::Disputed(_)));
             let found = lone(unproven, false);
-            assert_eq!(found, ReceiptSupport::Lone, "blocks of this chain prove nothing");
+            assert_eq!(found, ReceiptSupport::Lone, "the endpoint has never proven anything");
         }
-        assert_eq!(lone(BlockFinding::Unread, true), ReceiptSupport::Unanswered);
+        assert_eq!(lone(BlockFinding::Unread, true), ReceiptSupport::Lone, "I15: it ends");
     }
 }

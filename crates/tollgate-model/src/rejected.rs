@@ -48,6 +48,8 @@ pub struct RejectedView<'a> {
     pub has_key: bool,
     /// One of its attempts is a cancellation or a placeholder.
     pub closing: bool,
+    /// It was sent to private endpoints: no public count shows what they do with it.
+    pub is_private: bool,
 }
 
 /// The decision about a rejected transaction's slot.
@@ -169,7 +171,7 @@ pub fn decide(policy: RejectedSlot, view: &RejectedView<'_>) -> RejectedDecision
 
 fn obstacle(view: &RejectedView<'_>, proven: bool) -> Option<HoldReason> {
     let free = |counts: AccountCounts| counts.mined.max(counts.pending) <= view.nonce;
-    if !proven {
+    if !proven || view.is_private {
         Some(HoldReason::MayBeWithANode)
     } else if view.mode == Mode::Strict {
         Some(HoldReason::Strict)
@@ -206,6 +208,7 @@ mod tests {
             next_waits: false,
             has_key: true,
             closing: false,
+            is_private: false,
         }
     }
 
@@ -227,6 +230,8 @@ mod tests {
     #[test]
     fn slot_without_proof_or_with_a_doubtful_count_is_not_recycled() {
         assert_eq!(held(&view(GREY)), Some(HoldReason::MayBeWithANode));
+        let private = RejectedView { is_private: true, ..view(REJECTED) };
+        assert_eq!(held(&private), Some(HoldReason::MayBeWithANode), "a relay may pass it on");
         let silence = RejectedView { answers: Some(&[]), ..view(REJECTED) };
         assert_eq!(held(&silence), Some(HoldReason::MayBeWithANode));
         for counts in [None, Some(AccountCounts::confirmed(nonce(6), nonce(6)))] {

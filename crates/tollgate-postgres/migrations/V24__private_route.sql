@@ -3,4 +3,4 @@
 alter table submitter_lease add column is_private boolean not null default false;
 alter table submitter_lease add column routes_token bigint;
 alter table submitter_lease add constraint lease_owner_knows_routes
-  check (not is_private or owner_node = '' or routes_token = fencing_token);
+  check (not is_private or owner_node = '' or routes_token is not distinct from fencing_token);

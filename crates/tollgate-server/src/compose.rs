@@ -105,6 +105,10 @@ pub(crate) async fn start(
     let name = &settings.node.node_name.0;
     let checkpoints = checkpoints()?;
     let retention = RetentionOptions::new(&settings.retention)?;
+    // A missing disk must not keep a node from its transactions: nothing is removed meanwhile.
+    if let Some(Err(problem)) = retention.as_ref().map(RetentionOptions::check_archive) {
+        tracing::warn!(%problem, "finished transactions can't be archived");
+    }
     let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
     let own_url = || Text::lossy(&own_url(address, name));

@@ -39,12 +39,12 @@ pub(crate) struct RetentionOptions {
 }
 
 impl RetentionOptions {
-    /// `None` if finished transactions are kept for ever. Makes the folder of the archive if it is missing.
+    /// `None` if finished transactions are kept for ever.
     pub(crate) fn new(settings: &RetentionSettings) -> Result<Option<Self>, Failure> {
         let Some(Age(finished_after)) = settings.finished_after else { return Ok(None) };
         let archive = match (settings.mode, &settings.archive_dir) {
             (Some(RetentionMode::Drop), _) => None,
-            (_, Some(folder)) => Some(Archive::open(folder)?),
+            (_, Some(folder)) => Some(Archive::in_folder(folder)),
             (_, None) => return Err("retention.mode: archive needs retention.archive_dir".into()),
         };
         Ok(Some(Self {
@@ -55,6 +55,14 @@ impl RetentionOptions {
             pause: settings.pause,
             interval: settings.interval,
         }))
+    }
+
+    /// Makes the folder of the archive if it is missing.
+    ///
+    /// # Errors
+    /// It can't be written to.
+    pub(crate) fn check_archive(&self) -> Result<(), Failure> {
+        self.archive.as_ref().map_or(Ok(()), Archive::check)
     }
 }
 
@@ -128,9 +136,7 @@ impl Remover {
                     found.iter().filter(|tx| tx.is_removable).copied().collect();
                 report.kept += (found.len() - wanted.len()) as u64;
                 tx_ids.extend(self.archive_page(&mut file, wanted).await?);
-                if self.options.archive.is_some() {
-                    self.rest(begun).await;
-                }
+                self.rest(begun).await;
             }
             let file = match file {
                 Some(file) => {

@@ -29,14 +29,29 @@ use crate::sender::{SendJob, Sender};
 
 /// The time for which a count may be unproven before an alert is raised: a search mostly takes less.
 const UNPROVEN_ALERT_AFTER: Duration = Duration::from_secs(5);
+/// The wait for a proof of a count that one of several endpoints reports above the others.
+const DISPUTE_PATIENCE: Duration = Duration::from_secs(15);
+/// After a wait in vain there is no other one for this long.
+const DISPUTE_PAUSE: Duration = Duration::from_secs(600);
 
 /// Since when the account's counts can't be used, or contradict its own slots.
 #[derive(Default)]
 struct CountTrouble {
     /// Since when one endpoint alone counts more than is known, without proof.
     unproven: Option<Timestamp>,
+    /// When the last wait for a disputed count ended without a proof.
+    gave_up: Option<Timestamp>,
     /// Since when no endpoint counts the account's own final slots.
     lacks_final_slots: Option<Timestamp>,
+}
+
+impl CountTrouble {
+    /// Returns whether a count that endpoints dispute may be waited for: not for long, and not again soon.
+    fn may_wait(&self, now: Timestamp) -> bool {
+        let is_long = self.unproven.is_some_and(|since| now.since(since) >= DISPUTE_PATIENCE);
+        let is_again = self.gave_up.is_some_and(|at| now.since(at) < DISPUTE_PAUSE);
+        !is_long && !is_again
+    }
 }
 
 pub(super) struct Session {
@@ -241,11 +256,17 @@ impl Session {
         self.watch_final_slots(counts);
         let counts = counts.with_final_slots(self.state.final_end());
         let (cursor, window) = (self.state.cursor(), self.nonce_rules().window);
-        let (why, patience) = match accept_counts(cursor, counts, window) {
+        let now = self.now();
+        let may_wait = self.count_trouble.may_wait(now);
+        let (why, patience) = match accept_counts(cursor, counts, window, may_wait) {
             CountDecision::Use(used) => {
-                if self.count_trouble.unproven.take().is_some()
-                    && counts.support == CountSupport::Overdue
-                {
+                let waited = self.count_trouble.unproven.take();
+                let is_disputed = counts.highest > cursor.max(counts.sure);
+                if is_disputed && counts.support == CountSupport::Open {
+                    self.prove_count();
+                }
+                if waited.is_some() && is_disputed {
+                    self.count_trouble.gave_up = Some(now);
                     let (submitter, mined) = (self.submitter, used.mined);
                     warn!(%submitter, %mined, highest = %counts.highest, "count used without a proof");
                 }
@@ -258,7 +279,6 @@ impl Session {
             CountDecision::Prove(why) => (why.to_string(), UNPROVEN_ALERT_AFTER),
         };
         self.prove_count();
-        let now = self.now();
         let since = *self.count_trouble.unproven.get_or_insert(now);
         if now.since(since) >= patience {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &why);

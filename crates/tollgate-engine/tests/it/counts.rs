@@ -154,6 +154,24 @@ async fn hand_back_is_limited_to_unused_nonces_below_the_cursor() {
     cluster.mine_until_final(&ids).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn count_above_the_cursor_that_only_one_of_two_endpoints_reports_is_awaited_briefly() {
+    let (cluster, engine) = Cluster::with_node(open(64)).await;
+    let of = account(1);
+    let first = transfers(&engine, [10]).await;
+    cluster.mine_until_final(&first).await;
+    let support = CountSupport::Open;
+    let agreed = AccountCounts::confirmed(nonce(1), nonce(1));
+    let disputed = AccountCounts { highest: nonce(5), support, ..agreed };
+    cluster.chain.script_counts(of.address, Some(disputed));
+    engine.operator().reconcile(of).await.unwrap_err();
+    let next = transfers(&engine, [11]).await;
+    cluster.eventually("a proof is wanted", async || cluster.chain.proofs_wanted() > 0).await;
+    assert_eq!(nonce_of(&cluster, next[0]).await, None, "the slot may be used");
+    cluster.clock.advance(Duration::from_secs(15));
+    cluster.until(next[0], "has a slot", |tx| tx.nonce == Some(nonce(1))).await;
+}
+
 /// An account with final slots, whose endpoints count too little after a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn low_count_of_a_used_account_makes_no_hole_of_its_final_slots() {

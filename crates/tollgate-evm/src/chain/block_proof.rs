@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use alloy_consensus::proofs::{calculate_receipt_root, ordered_trie_root_encoded};
 use alloy_consensus::{EthereumTxEnvelope, Header, ReceiptEnvelope, TxEip4844};
@@ -19,12 +20,12 @@ use tollgate_model::port::TxReceipt;
 use tollgate_model::receipt_support::BlockFinding;
 use tollgate_model::{B256, TxHash, keccak256};
 
-use super::pool_member::PoolMember;
+use super::pool_member::{PoolMember, Proof};
 use super::receipts::mined_in;
 use crate::endpoint::json::{ReceiptJson, quantity};
 
 /// Receipts of a block that are read one by one where an endpoint has no call for all of them.
-const SINGLE_RECEIPTS_MAX: usize = 500;
+const SINGLE_RECEIPTS_MAX: usize = 200;
 /// Of these, reads at once.
 const SINGLE_RECEIPTS_AT_ONCE: usize = 8;
 
@@ -69,16 +70,19 @@ impl BlockEvidence {
     pub(super) async fn read(
         members: &[Arc<PoolMember>],
         (number, hash): (u64, B256),
-        deadline: Instant,
+        patience: Duration,
     ) -> Self {
         let mut evidence = Self::Unread;
         for member in members {
-            let params = json!([hash.to_string(), true]);
-            let call = member.endpoint.call_until("eth_getBlockByHash", params, deadline);
+            let (params, until) = (json!([hash.to_string(), true]), Instant::now() + patience);
+            let call = member.endpoint.call_until("eth_getBlockByHash", params, until);
             let Ok(Some(block)) = call.await else { continue };
             match (prove(hash, block), &evidence) {
-                (proven @ Self::Proven(_), _) => {
-                    evidence = proven;
+                (Self::Proven(block), _) => {
+                    if !block.hashes.is_empty() {
+                        member.note_proof(Proof::Block);
+                    }
+                    evidence = Self::Proven(block);
                     break;
                 }
                 (found, Self::Unread) | (found @ Self::Contradictory, _) => evidence = found,
@@ -87,9 +91,12 @@ impl BlockEvidence {
         }
         if let Self::Proven(block) = &mut evidence {
             for member in members {
-                let list = read_receipts(member, number, &block.hashes, deadline).await;
-                block.note_receipts(list);
+                let until = Instant::now() + patience;
+                block.note_receipts(read_receipts(member, number, &block.hashes, until).await);
                 if matches!(block.receipts, ReceiptEvidence::Proven(_)) {
+                    if !block.hashes.is_empty() {
+                        member.note_proof(Proof::Receipts);
+                    }
                     break;
                 }
             }
@@ -97,10 +104,9 @@ impl BlockEvidence {
         evidence
     }
 
-    /// Returns whether it shows that blocks of this chain prove their receipts.
-    pub(super) fn shows_that_blocks_prove(&self) -> bool {
-        matches!(self, Self::Proven(block)
-            if !block.hashes.is_empty() && matches!(block.receipts, ReceiptEvidence::Proven(_)))
+    /// Returns whether nothing more can be learnt about the block.
+    pub(super) fn is_complete(&self) -> bool {
+        matches!(self, Self::Proven(block) if matches!(block.receipts, ReceiptEvidence::Proven(_)))
     }
 
     pub(super) fn finding(&self, receipt: &TxReceipt) -> BlockFinding {

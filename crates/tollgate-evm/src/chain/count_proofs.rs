@@ -43,7 +43,9 @@ pub(super) enum Verdict {
 struct WantedProof {
     first: Instant,
     last: Instant,
+    /// The highest claim, and since when.
     value: u64,
+    value_since: Instant,
 }
 
 /// The proof of one account's count.
@@ -72,13 +74,15 @@ impl CountProof {
     /// Notes that the proof is wanted; returns the claim if a search is to begin now.
     pub(super) fn want(&mut self, now: Instant) -> Option<LoneClaim> {
         let claim = self.claim.filter(|claim| claim.value > 0)?;
-        let known = self.wanted.filter(|wanted| {
-            let apart = now.saturating_duration_since(wanted.last);
-            apart <= REQUESTS_APART_MAX && claim.value <= wanted.value
-        });
-        let WantedProof { first, value, .. } =
-            known.unwrap_or(WantedProof { first: now, last: now, value: claim.value });
-        self.wanted = Some(WantedProof { first, last: now, value });
+        let known = self
+            .wanted
+            .filter(|wanted| now.saturating_duration_since(wanted.last) <= REQUESTS_APART_MAX);
+        let (value, value_since) = match known.filter(|known| claim.value <= known.value) {
+            Some(known) => (known.value, known.value_since),
+            None => (claim.value, now),
+        };
+        let first = known.map_or(now, |known| known.first);
+        self.wanted = Some(WantedProof { first, last: now, value, value_since });
         let is_running = self.task.as_ref().is_some_and(|task| !task.is_finished());
         let is_due = self.due_at.is_none_or(|due| due <= now);
         (!is_running && is_due && !self.is_wrong(claim, now)).then_some(claim)
@@ -126,12 +130,17 @@ impl CountProof {
         })
     }
 
-    /// Returns whether a proof of the present claim has been wanted for this time. A higher claim has a
-    /// wait of its own: otherwise one endpoint could move a cursor on by a window at each answer (I16).
+    /// Returns whether a proof has been wanted for this time, whatever was claimed.
     pub(super) fn is_overdue(&self, now: Instant, after: Duration) -> bool {
+        self.wanted.is_some_and(|it| now.saturating_duration_since(it.first) >= after)
+    }
+
+    /// Returns whether a proof of the present claim has been wanted for this time. A higher claim of the only
+    /// endpoint has a wait of its own: otherwise it could move a cursor on by a window at each answer (I16).
+    pub(super) fn is_claim_overdue(&self, now: Instant, after: Duration) -> bool {
         self.wanted.is_some_and(|wanted| {
             let is_same = self.claim.is_none_or(|claim| claim.value <= wanted.value);
-            is_same && now.saturating_duration_since(wanted.first) >= after
+            is_same && now.saturating_duration_since(wanted.value_since) >= after
         })
     }
 }
@@ -175,10 +184,11 @@ mod tests {
         assert!(proof.is_overdue(start + second * 300, second * 300));
         assert!(!proof.is_overdue(start + second * 299, second * 300));
         proof.claim = Some(LoneClaim { value: 4, ..CLAIM });
-        assert!(!proof.is_overdue(start + second * 300, second * 300), "a higher claim");
+        assert!(!proof.is_claim_overdue(start + second * 300, second * 300), "a higher claim");
+        assert!(proof.is_overdue(start + second * 300, second * 300), "I15: others answer as well");
         proof.want(now);
-        assert!(!proof.is_overdue(now + second * 299, second * 300));
-        assert!(proof.is_overdue(now + second * 300, second * 300));
+        assert!(!proof.is_claim_overdue(now + second * 299, second * 300));
+        assert!(proof.is_claim_overdue(now + second * 300, second * 300));
         proof.claim = Some(CLAIM);
         proof.note(CLAIM, Verdict::Shown, now);
         assert!(proof.is_proven(3) && !proof.is_proven(4));

@@ -184,7 +184,7 @@ impl Account {
         self.proof.claim = highest.map(Reading::claim);
         let is_overdue = match heard {
             0 | 1 if value <= self.sure => !is_awaited,
-            0 | 1 => self.proof.is_overdue(now, single_source_after),
+            0 | 1 => self.proof.is_claim_overdue(now, single_source_after),
             _ => believed.len() < heard || self.proof.is_overdue(now, single_source_after),
         };
         if is_overdue { CountSupport::Overdue } else { CountSupport::Open }

@@ -26,6 +26,8 @@ use super::router::{Needs, Router, unavailable};
 const VOTERS_MAX: usize = 3;
 /// How long the others have after the first endpoint has answered.
 const FURTHER_QUOTES_PATIENCE: Duration = Duration::from_millis(500);
+/// The maximum age of a head whose base fee bounds prices: about two blocks, in which it can't fall by half.
+const PROVEN_FEE_AGE_MAX: Duration = Duration::from_secs(30);
 /// How long an old quote is used while there is no new one.
 const STALE_MAX: Duration = Duration::from_secs(60);
 /// How long a new quote is waited for while an old one can be used: every signature waits for it.
@@ -207,7 +209,8 @@ fn proven_base_fee(recent: &[Vec<RecentHead>]) -> Option<u128> {
         others.flat_map(|(_, heads)| heads).any(|head| head.hash == hash)
     };
     let newest = recent.iter().enumerate().filter_map(|(place, heads)| {
-        let mut shared = heads.iter().rev().filter(|head| is_shared(place, head.hash));
+        let new = heads.iter().rev().filter(|head| head.when.elapsed() < PROVEN_FEE_AGE_MAX);
+        let mut shared = new.filter(|head| is_shared(place, head.hash));
         shared.find_map(|head| head.proven_base_fee)
     });
     newest.max()
@@ -297,8 +300,11 @@ mod tests {
 
     #[test]
     fn base_fee_of_a_block_that_two_endpoints_reported_counts_if_one_has_proven_it() {
-        let head =
-            |n: u8, proven_base_fee| RecentHead { hash: B256::repeat_byte(n), proven_base_fee };
+        let when = Instant::now();
+        let head = |n: u8, proven_base_fee| {
+            let hash = B256::repeat_byte(n);
+            RecentHead { hash, proven_base_fee, when }
+        };
         let honest = vec![head(1, Some(100)), head(2, Some(110)), head(3, Some(120))];
         let lies = vec![head(1, None), head(2, None)];
         assert_eq!(proven_base_fee(&[honest.clone(), lies]), Some(110), "of the newest shared");

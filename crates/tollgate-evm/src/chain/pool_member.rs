@@ -50,12 +50,22 @@ pub(super) struct ReportedHead {
     pub(super) when: Instant,
 }
 
+/// A kind of proof that an endpoint has given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Proof {
+    /// A block whose hash covers its transactions.
+    Block,
+    /// All receipts of a block, as its hash covers them.
+    Receipts,
+}
+
 /// A head that an endpoint reported some time ago.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct RecentHead {
     pub(super) hash: B256,
     /// Its base fee, if the hash proves it.
     pub(super) proven_base_fee: Option<u128>,
+    pub(super) when: Instant,
 }
 
 #[derive(Debug)]
@@ -73,6 +83,8 @@ struct State {
     /// The newest heads, the last one at the end.
     recent: VecDeque<RecentHead>,
     lead: LeadState,
+    has_proven_block: bool,
+    has_proven_receipts: bool,
 }
 
 impl PoolMember {
@@ -82,6 +94,8 @@ impl PoolMember {
             head: None,
             recent: VecDeque::new(),
             lead: LeadState::default(),
+            has_proven_block: false,
+            has_proven_receipts: false,
         };
         Arc::new(Self { endpoint, place, state: Mutex::new(state) })
     }
@@ -118,6 +132,22 @@ impl PoolMember {
         self.with(|state| state.head)
     }
 
+    /// Notes that it has proven something.
+    pub(super) fn note_proof(&self, proof: Proof) {
+        self.with(|state| match proof {
+            Proof::Block => state.has_proven_block = true,
+            Proof::Receipts => state.has_proven_receipts = true,
+        });
+    }
+
+    /// Returns whether it has given a proof of this kind.
+    pub(super) fn has_given(&self, proof: Proof) -> bool {
+        self.with(|state| match proof {
+            Proof::Block => state.has_proven_block,
+            Proof::Receipts => state.has_proven_receipts,
+        })
+    }
+
     /// The newest heads that it reported, the last one at the end.
     pub(super) fn recent_heads(&self) -> Vec<RecentHead> {
         self.with(|state| state.recent.iter().copied().collect())
@@ -127,7 +157,7 @@ impl PoolMember {
     pub(super) fn note_head(&self, at: BlockRef, base_fee: Option<Option<u128>>, when: Instant) {
         self.with(|state| {
             if state.recent.back().is_none_or(|last| last.hash != at.hash) {
-                state.recent.push_back(RecentHead { hash: at.hash, proven_base_fee: None });
+                state.recent.push_back(RecentHead { hash: at.hash, proven_base_fee: None, when });
                 while state.recent.len() > RECENT_HEADS_MAX {
                     state.recent.pop_front();
                 }

@@ -10,21 +10,23 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep};
 use tollgate_model::port::TxReceipt;
-use tollgate_model::receipt_support::{ReceiptSupport, ReceiptVote, support_of, with_block};
+use tollgate_model::receipt_support::{
+    BlockFinding, ReceiptSupport, ReceiptVote, support_of, with_block,
+};
 use tollgate_model::{B256, TxHash};
 
 use super::block_proof::BlockEvidence;
 use super::disagreements::{Basis, Claim, Subject};
-use super::pool_member::PoolMember;
+use super::pool_member::{PoolMember, Proof};
 use super::receipts::ReceiptQuery;
 use super::router::{Needs, Router};
 
 /// Endpoints that are asked at first. The others are asked if these don't agree.
 const ASKED_FIRST: usize = 2;
 
-/// The pause before the first try to learn whether blocks prove their receipts; it doubles.
-const LEARN_PAUSE: Duration = Duration::from_secs(5);
-const LEARN_TRIES: u32 = 8;
+/// The pause before the first try to learn which endpoints prove blocks; it doubles.
+const LEARN_PAUSE_MIN: Duration = Duration::from_secs(5);
+const LEARN_PAUSE_MAX: Duration = Duration::from_secs(600);
 /// Blocks below the head in which a transaction is looked for.
 const LEARN_BLOCKS: u64 = 8;
 
@@ -56,12 +58,13 @@ pub(super) async fn receipt_support(
         }
     }
     let mut support = ballot.support();
-    let needs_proof = ballot.is_disputed() || support.contains(&ReceiptSupport::Lone);
-    if needs_proof || (ballot.is_decided() && router.is_proof_worth_trying(now)) {
+    if ballot.is_disputed() || support.contains(&ReceiptSupport::Lone) {
         let evidence = evidence(router, &readers, at).await;
-        for (support, receipt) in support.iter_mut().zip(receipts) {
+        let ballots = receipts.iter().zip(&ballot.votes);
+        for (support, (receipt, votes)) in support.iter_mut().zip(ballots) {
             let finding = evidence.finding(receipt);
-            *support = with_block(support.clone(), receipt, finding, router.blocks_prove());
+            let could_prove = could_prove(receipt, votes, &finding);
+            *support = with_block(support.clone(), receipt, finding, could_prove);
         }
     }
     ballot.warn(router, &support);
@@ -172,34 +175,72 @@ fn told(receipt: &TxReceipt) -> String {
     format!("{status}, gas {}", receipt.gas_used)
 }
 
-/// The endpoints' evidence about a block. Notes whether blocks of this chain prove their receipts.
-async fn evidence(router: &Router, readers: &[Arc<PoolMember>], at: (u64, B256)) -> BlockEvidence {
-    let evidence = BlockEvidence::read(readers, at, router.deadline()).await;
-    if evidence.shows_that_blocks_prove() {
-        router.note_proven_block();
+/// Returns whether an endpoint that shows the receipt has shown earlier what is missing now.
+fn could_prove(
+    receipt: &TxReceipt,
+    votes: &[(Arc<PoolMember>, ReceiptVote)],
+    finding: &BlockFinding,
+) -> bool {
+    let missing = match finding {
+        BlockFinding::Unprovable => Proof::Block,
+        BlockFinding::Held => Proof::Receipts,
+        _ => return false,
+    };
+    let shows = |vote: &ReceiptVote| matches!(vote, ReceiptVote::Receipt(shown) if shown.has_outcome_of(receipt));
+    votes.iter().any(|(member, vote)| shows(vote) && member.has_given(missing))
+}
+
+/// The endpoints' evidence about a block.
+async fn evidence(
+    router: &Router,
+    readers: &[Arc<PoolMember>],
+    at: (u64, B256),
+) -> Arc<BlockEvidence> {
+    if let Some(known) = router.known_evidence(at.1) {
+        return known;
+    }
+    let members = u32::try_from(readers.len().max(1)).unwrap_or(u32::MAX);
+    let patience = router.config.read_deadline / members;
+    let evidence = Arc::new(BlockEvidence::read(readers, at, patience).await);
+    if evidence.is_complete() {
+        router.keep_evidence(at.1, evidence.clone());
     }
     evidence
 }
 
-/// Finds out from recent blocks whether blocks of this chain prove their receipts. An endpoint that is alone later
-/// can't hide it then. Ends once a block has proven its receipts, or after some tries.
+/// Finds out from recent blocks which endpoints prove blocks and receipts. One that is alone later can't hide
+/// that it does. Ends once all have proven some.
 pub(super) async fn learn(router: Arc<Router>) {
-    for tried in 0..LEARN_TRIES {
-        sleep(LEARN_PAUSE * 2_u32.pow(tried)).await;
+    let mut pause = LEARN_PAUSE_MIN;
+    loop {
+        sleep(pause).await;
+        pause = (pause * 2).min(LEARN_PAUSE_MAX);
         if router.readers_configured() < 2 {
             continue;
         }
-        let Some(head) = router.head() else { continue };
         let readers = router.readers(Needs::Head, Instant::now());
-        for number in (head.number.saturating_sub(LEARN_BLOCKS)..=head.number).rev() {
-            let Ok(Some(block)) = super::blocks::by_number(&router, number).await else { break };
-            if router.blocks_prove() {
-                return;
-            }
-            if !block.transactions.is_empty() {
-                evidence(&router, &readers, (number, block.at.hash)).await;
-                break;
-            }
+        let has_all = |member: &Arc<PoolMember>| {
+            [Proof::Block, Proof::Receipts].iter().all(|proof| member.has_given(*proof))
+        };
+        let missing: Vec<_> = readers.into_iter().filter(|member| !has_all(member)).collect();
+        if missing.is_empty() {
+            return;
+        }
+        let Some(at) = recent_block(&router).await else { continue };
+        for member in missing {
+            BlockEvidence::read(&[member], at, router.config.read_deadline).await;
         }
     }
+}
+
+/// The newest block with transactions, if one of the last has any.
+async fn recent_block(router: &Router) -> Option<(u64, B256)> {
+    let head = router.head()?.number;
+    for number in (head.saturating_sub(LEARN_BLOCKS)..=head).rev() {
+        let block = super::blocks::by_number(router, number).await.ok()??;
+        if !block.transactions.is_empty() {
+            return Some((number, block.at.hash));
+        }
+    }
+    None
 }

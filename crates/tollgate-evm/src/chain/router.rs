@@ -4,7 +4,7 @@
 //! healthiest endpoint that has what is asked for, and on to the next one within the deadline. An
 //! endpoint that rests or lags comes last; one of another chain is never used.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,8 +13,9 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 use tollgate_model::port::chain::{BlockRef, ChainUnavailable};
-use tollgate_model::{ChainId, Route};
+use tollgate_model::{B256, ChainId, Route};
 
+use super::block_proof::BlockEvidence;
 use super::config::ChainConfig;
 use super::disagreements::{Basis, Claim, Disagreements, LASTING, Subject};
 use super::head_selection::{HeadReport, HeadSelection};
@@ -28,8 +29,8 @@ const RESTING_SHARE: u32 = 4;
 /// The time of a read while all endpoints rest: enough for one that has recovered.
 const ALL_RESTING_PATIENCE: Duration = Duration::from_millis(500);
 
-/// The pause between tries to learn whether blocks prove their receipts.
-const PROOF_TRIED_EVERY: Duration = Duration::from_secs(60);
+/// Proven blocks that are remembered (I13): a receipt is asked about several times.
+const EVIDENCE_MAX: usize = 16;
 
 pub(super) struct Router {
     pub(super) members: Vec<Arc<PoolMember>>,
@@ -37,10 +38,8 @@ pub(super) struct Router {
     pub(super) disagreements: Disagreements,
     selection: Mutex<HeadSelection>,
     send_history: Mutex<SendHistory>,
-    /// A block of the chain has proven its receipts.
-    blocks_prove: AtomicBool,
-    /// When a proof was last tried only to learn that.
-    proof_tried: Mutex<Option<Instant>>,
+    /// Blocks that were proven with their receipts, by hash.
+    evidence: Mutex<VecDeque<(B256, Arc<BlockEvidence>)>>,
     head: watch::Sender<Option<BlockRef>>,
 }
 
@@ -66,33 +65,23 @@ impl Router {
             disagreements: Disagreements::of_chain(chain_id),
             selection: Mutex::default(),
             send_history: Mutex::default(),
-            blocks_prove: AtomicBool::new(false),
-            proof_tried: Mutex::default(),
+            evidence: Mutex::default(),
             head,
         }
     }
 
-    /// Returns whether blocks of this chain prove their receipts, as far as it was tried.
-    pub(super) fn blocks_prove(&self) -> bool {
-        self.blocks_prove.load(Ordering::Relaxed)
+    /// A block that was proven with its receipts lately.
+    pub(super) fn known_evidence(&self, hash: B256) -> Option<Arc<BlockEvidence>> {
+        let evidence = self.evidence.lock().unwrap_or_else(PoisonError::into_inner);
+        evidence.iter().find(|(of, _)| *of == hash).map(|(_, evidence)| evidence.clone())
     }
 
-    /// Returns whether a block is to be proven although nothing is disputed, to learn whether blocks of this
-    /// chain prove their receipts: now and then while that is not known.
-    pub(super) fn is_proof_worth_trying(&self, now: Instant) -> bool {
-        if self.blocks_prove() || self.readers_configured() < 2 {
-            return false;
+    pub(super) fn keep_evidence(&self, hash: B256, proven: Arc<BlockEvidence>) {
+        let mut evidence = self.evidence.lock().unwrap_or_else(PoisonError::into_inner);
+        evidence.push_back((hash, proven));
+        while evidence.len() > EVIDENCE_MAX {
+            evidence.pop_front();
         }
-        let mut tried = self.proof_tried.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = tried.is_none_or(|at| now.saturating_duration_since(at) >= PROOF_TRIED_EVERY);
-        if is_due {
-            *tried = Some(now);
-        }
-        is_due
-    }
-
-    pub(super) fn note_proven_block(&self) {
-        self.blocks_prove.store(true, Ordering::Relaxed);
     }
 
     /// The canonical head, as it changes.

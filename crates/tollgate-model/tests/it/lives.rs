@@ -162,6 +162,7 @@ impl Life {
             next_waits: true,
             has_key: true,
             closing: self.closing,
+            is_private: false,
         };
         match rejected::decide(policy, &view) {
             RejectedDecision::Recycle => return self.moved(TxEvent::SlotRecycled),

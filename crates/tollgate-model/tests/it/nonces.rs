@@ -7,7 +7,8 @@ use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{
     ChainCount, CountDecision, Mode, NonceDecision, NonceRules, NonceView, RECYCLE_COUNT_AGE_MAX,
-    StrictAdvance, SubmitterStatus, accept_counts, decide, doubts, unexplained, without_lag,
+    StrictAdvance, SubmitterStatus, UnprovenCount, accept_counts, decide, doubts, unexplained,
+    without_lag,
 };
 use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::{Nonce, StuckReason, Timestamp, Tracking, TxState};
@@ -132,7 +133,7 @@ fn accepted(
 ) -> Result<(u64, u64), Option<u64>> {
     let counts = AccountCounts::confirmed(nonce(mined), nonce(pending));
     let counts = AccountCounts { highest: nonce(highest), sure: nonce(sure), support, ..counts };
-    match accept_counts(nonce(cursor), counts, 64) {
+    match accept_counts(nonce(cursor), counts, 64, true) {
         CountDecision::Use(counts) => {
             assert!(counts.pending >= counts.mined, "a pool has what is mined");
             let is_higher = counts.mined > nonce(mined);
@@ -168,6 +169,13 @@ fn lone_count_above_the_cursor_is_proven_before_it_moves_the_cursor() {
     assert_eq!(used(8, 8, Overdue), Ok((8, 5)), "I15");
     assert_eq!(used(8, 8, Confirmed), Ok((8, 5)));
     assert_eq!(used(3, 5, Open), Ok((3, 5)), "the cursor is a second source");
+    let counts = AccountCounts::confirmed(nonce(5), nonce(5));
+    let disputed = AccountCounts { highest: nonce(8), support: Open, ..counts };
+    let unproven = UnprovenCount { known: nonce(5), claimed: nonce(8) };
+    let may_wait = accept_counts(nonce(5), disputed, 64, true);
+    assert_eq!(may_wait, CountDecision::Prove(unproven), "the slots may be used");
+    let waited = accept_counts(nonce(5), disputed, 64, false);
+    assert_eq!(waited, CountDecision::Use(disputed), "I15: one endpoint that counts too much");
 }
 
 #[test]

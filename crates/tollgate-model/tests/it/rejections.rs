@@ -37,6 +37,7 @@ proptest! {
             next_waits,
             has_key,
             closing,
+            is_private: false,
         };
         match decide(policy, &view) {
             RejectedDecision::Recycle => {

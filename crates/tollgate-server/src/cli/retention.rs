@@ -44,6 +44,9 @@ pub(super) fn run(args: RetentionArgs) -> Result<ExitCode, Failure> {
     let Some(options) = RetentionOptions::new(&settings.retention)? else {
         return Err("retention.finished_after is not set: nothing is removed".into());
     };
+    if !dry_run {
+        options.check_archive()?;
+    }
     runtime()?.block_on(async {
         let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
         let checkpoints = Arc::new(NoCheckpoints);

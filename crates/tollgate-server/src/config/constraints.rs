@@ -110,6 +110,14 @@ impl Rules<'_> {
                 "every endpoint here is private: leave out role, or move it to chain.rpc_urls";
             self.refuse("chain.private_rpc_urls", reason);
         }
+        let plain = |endpoint: &EndpointConfig| endpoint.url.trim_end_matches('/').to_owned();
+        let public: Vec<_> =
+            chain.rpc_urls.iter().filter(|end| end.role != Role::Private).map(plain).collect();
+        if chain.private_rpc_urls.iter().any(|endpoint| public.contains(&plain(endpoint))) {
+            let reason = "an endpoint is in chain.rpc_urls as well: what is private would reach a \
+                          public endpoint";
+            self.refuse("chain.private_rpc_urls", reason);
+        }
         if chain.send_patience >= chain.send_deadline {
             let reason = format!(
                 "chain.send_patience ({}) must be below chain.send_deadline ({})",

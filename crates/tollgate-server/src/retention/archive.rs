@@ -1,13 +1,14 @@
 //! The archive of removed transactions: files of JSON lines, compressed with gzip.
 //!
 //! A file gets its name when everything in it is durable, and is never changed after that. One that ends in
-//! `.partial` is left of an interrupted write; its transactions are still in the database.
+//! `.partial` is left of a process that was killed; its transactions are still in the database.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -18,6 +19,9 @@ use tollgate_model::{Seq, TxId};
 use uuid::Uuid;
 
 use crate::failure::{Failure, io_reason};
+
+/// The age of a file without a name that no process writes to any more.
+const ABANDONED_AFTER: Duration = Duration::from_secs(3_600);
 
 /// A transaction as it is archived.
 #[derive(Serialize)]
@@ -85,20 +89,39 @@ pub(super) struct Archive {
 }
 
 impl Archive {
-    /// Makes the folder if it is missing, and checks that files can be written there.
-    pub(super) fn open(folder: &Path) -> Result<Self, Failure> {
-        let archive = Self { folder: folder.to_owned() };
-        let checked = std::fs::create_dir_all(folder).and_then(|()| {
-            let probe = archive.partial();
+    pub(super) fn in_folder(folder: &Path) -> Self {
+        Self { folder: folder.to_owned() }
+    }
+
+    /// Makes the folder if it is missing, checks that files can be written there, and removes what a killed
+    /// process has left.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let checked = std::fs::create_dir_all(&self.folder).and_then(|()| {
+            let probe = self.partial();
             OpenOptions::new().write(true).create_new(true).open(&probe)?;
             std::fs::remove_file(probe)
         });
         let named = |error| {
-            let (folder, why) = (folder.display(), io_reason(&error));
+            let (folder, why) = (self.folder.display(), io_reason(&error));
             format!("retention.archive_dir: can't write to {folder}: {why}")
         };
         checked.map_err(named)?;
-        Ok(archive)
+        self.remove_abandoned();
+        Ok(())
+    }
+
+    /// Removes files without a name that nobody has written to for long.
+    fn remove_abandoned(&self) {
+        let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
+        for path in entries.flatten().map(|entry| entry.path()) {
+            let is_partial = path.extension().is_some_and(|ending| ending == "partial");
+            let age = path.metadata().and_then(|file| file.modified());
+            let is_old = age.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > ABANDONED_AFTER));
+            if is_partial && is_old {
+                // It is tried again at the next start.
+                let _ = std::fs::remove_file(path);
+            }
+        }
     }
 
     fn partial(&self) -> PathBuf {
@@ -109,19 +132,31 @@ impl Archive {
     pub(super) async fn create(&self) -> Result<ArchiveFile, Failure> {
         let (folder, partial) = (self.folder.clone(), self.partial());
         blocking(move || {
+            std::fs::create_dir_all(&folder)?;
             let file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
             let lines = GzEncoder::new(BufWriter::new(file), Compression::default());
+            let partial = PartialFile(partial);
             Ok(ArchiveFile { folder, partial, lines, first: None, last: Seq::MIN })
         })
         .await
     }
 }
 
+/// The path of a file without a name of its own yet; removed unless it got one.
+struct PartialFile(PathBuf);
+
+impl Drop for PartialFile {
+    fn drop(&mut self) {
+        // It was renamed, or what is left of it is of no use.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// A file that is being written.
 pub(super) struct ArchiveFile {
     folder: PathBuf,
-    partial: PathBuf,
+    partial: PartialFile,
     lines: GzEncoder<BufWriter<File>>,
     first: Option<Seq>,
     last: Seq,
@@ -151,7 +186,7 @@ impl ArchiveFile {
             let (first, unique) = (first.unwrap_or(Seq::MIN).get(), Uuid::now_v7().simple());
             let name = format!("finished-{first:020}-{:020}-{unique}.jsonl.gz", last.get());
             lines.finish()?.into_inner().map_err(|error| error.into_error())?.sync_all()?;
-            std::fs::rename(partial, folder.join(&name))?;
+            std::fs::rename(&partial.0, folder.join(&name))?;
             File::open(folder)?.sync_all()?;
             Ok(name)
         })

@@ -77,7 +77,15 @@ pub(in crate::worker) async fn answer_unknown(session: &mut Session, creates: Ve
     };
     session.journal.note_resolved();
     for (create, found) in creates.into_iter().zip(found) {
-        let failed = || Unserved::unavailable("the commit failed").into();
+        let removed = match &found {
+            Some(_) => Ok(None),
+            None => context.store.removed(create.tx_id).await,
+        };
+        let failed = || match removed {
+            Ok(None) => Unserved::unavailable("the commit failed").into(),
+            Ok(Some(_)) => doubt("it has ended and was removed since"),
+            Err(error) => doubt(&error.to_string()),
+        };
         create.answer(found.map(|record| Created::New(Box::new(record))).ok_or_else(failed));
     }
 }

@@ -59,6 +59,7 @@ fn judge(session: &Session, tx: &InFlightTx, counts: Option<AccountCounts>) -> R
         next_waits: session.state.queue().has_next(session.now()),
         has_key: session.has_key(),
         closing: tx.closing().is_some(),
+        is_private: tx.intent.private.is_some(),
     };
     decide(session.context.options.rejected_slot, &view)
 }

@@ -112,6 +112,7 @@ pub(super) fn rejected() -> String {
         next_waits: false,
         has_key: true,
         closing: false,
+        is_private: false,
     };
     let grey = TxState::Allocated(Allocated::UnknownSubmitResult);
     let once = RejectedView { state: grey, answers: Some(&[Transient, Invalid]), ..clear };
