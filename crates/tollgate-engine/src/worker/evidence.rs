@@ -12,7 +12,7 @@ use tollgate_model::port::{
 };
 use tollgate_model::resubmit::hold_of;
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{B256, Nonce, Route, StuckReason, Text, TxEvent, TxId};
+use tollgate_model::{Address, B256, Nonce, Route, StuckReason, Text, TxEvent, TxId};
 use tracing::{debug, warn};
 
 use super::alarm::AlertSubject;
@@ -44,15 +44,20 @@ pub(super) async fn record_receipts(
         let Some(tx) = session.state.in_flight().by_hash(receipt.tx_hash) else { continue };
         let is_known = tx.mined.as_ref().is_some_and(|known| known.has_outcome_of(&receipt));
         if !is_known && !tx.is_refuted(&receipt) && noted.insert(tx.tx_id) {
-            section.updates.push(mined(tx, receipt, view)?);
+            section.updates.push(mined(session.submitter.address, tx, receipt, view)?);
         }
     }
     record_at(session, section, (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRecorded)).await
 }
 
-fn mined(tx: &InFlightTx, receipt: TxReceipt, view: &ChainView) -> Result<TxUpdate, Stop> {
+fn mined(
+    sender: Address,
+    tx: &InFlightTx,
+    receipt: TxReceipt,
+    view: &ChainView,
+) -> Result<TxUpdate, Stop> {
     let receipt = match tx.attempt(receipt.tx_hash) {
-        Some(signed) => receipt.priced_by(&signed.fees),
+        Some(signed) => receipt.checked_by(&signed.fees, sender, tx.nonce),
         None => receipt,
     };
     let mut update = moved(tx, TxEvent::Mined)?;

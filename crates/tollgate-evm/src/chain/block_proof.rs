@@ -218,6 +218,20 @@ fn prove(hash: B256, block: Value) -> BlockEvidence {
     BlockEvidence::Proven(Box::new(ProvenBlock { header, hashes, receipts }))
 }
 
+/// Returns whether an endpoint's block at a height does not match its own hash; `None` if it does not show one.
+pub(super) async fn has_false_block(
+    member: &PoolMember,
+    number: u64,
+    deadline: Instant,
+) -> Option<bool> {
+    let params = json!([quantity(number), false]);
+    let call =
+        member.endpoint.call_until::<Option<Value>>("eth_getBlockByNumber", params, deadline);
+    let block = call.await.ok()??;
+    let claimed = block.get("hash")?.as_str()?.parse::<B256>().ok()?;
+    Some(Header::deserialize(&block).ok().is_none_or(|header| header.hash_slow() != claimed))
+}
+
 /// The base fee of a block that an endpoint shows, if the block's own hash covers it.
 pub(super) fn proven_base_fee(block: &Value, hash: B256) -> Option<u128> {
     let header = Header::deserialize(block).ok()?;

@@ -252,12 +252,9 @@ fn settle(router: &Router, all: &[EndpointQuotes], recent: RecentPrices) -> Opti
     let each = [one(Speed::Slow)?, one(Speed::Normal)?, one(Speed::Fast)?];
     let (confirmed, is_lone) =
         (each.map(|(_, how)| how.confirmed), each.iter().any(|(_, how)| how.lone));
-    // The offer leaves room for the base fee to double, as in any quote.
-    let least = agreed_base_fee(router).and_then(|base| price(base.saturating_mul(2)).ok());
-    let [slow, normal, fast] = each.map(|(quote, _)| match least {
-        Some(least) if quote.base_fee.is_some() => quote.raised_to(least),
-        Some(_) | None => quote,
-    });
+    let least = agreed_base_fee(router).and_then(|base| price(base).ok());
+    let [slow, normal, fast] =
+        each.map(|(quote, _)| least.map_or(quote, |least| quote.with_base_fee_of(least)));
     // Faster is never cheaper.
     let normal = if normal.max_fee < slow.max_fee { slow } else { normal };
     let fast = if fast.max_fee < normal.max_fee { normal } else { fast };

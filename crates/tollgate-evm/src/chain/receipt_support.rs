@@ -3,7 +3,7 @@
 //! Owns no state. The rule is [`tollgate_model::receipt_support`]. Endpoints that contradict each other
 //! about one block are judged by the block itself ([`super::block_proof`]).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ use tollgate_model::receipt_support::{
     BlockFinding, ReceiptSupport, ReceiptVote, support_of, with_block,
 };
 use tollgate_model::{B256, TxHash};
+use tracing::warn;
 
-use super::block_proof::BlockEvidence;
+use super::block_proof::{BlockEvidence, has_false_block};
 use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::{PoolMember, Proof};
 use super::receipts::ReceiptQuery;
@@ -57,6 +58,7 @@ pub(super) async fn receipt_support(
             break;
         }
     }
+    ballot.ignore_false_blocks(router, at.0).await;
     let mut support = ballot.support();
     if ballot.is_disputed() || support.contains(&ReceiptSupport::Lone) {
         let evidence = evidence(router, &readers, at).await;
@@ -110,6 +112,28 @@ impl Ballot<'_> {
             support_of(receipt, &votes, self.endpoints)
         };
         self.receipts.iter().zip(&self.votes).map(support).collect()
+    }
+
+    /// Ignores other blocks at this height that do not match their own hash, of endpoints that have shown
+    /// blocks which do.
+    async fn ignore_false_blocks(&mut self, router: &Router, number: u64) {
+        let elsewhere = self.votes.iter().flatten().filter(|(member, vote)| {
+            *vote == ReceiptVote::OtherBlock && member.has_given(Proof::Block)
+        });
+        let members: BTreeMap<usize, Arc<PoolMember>> =
+            elsewhere.map(|(member, _)| (member.place, member.clone())).collect();
+        for member in members.into_values() {
+            if has_false_block(&member, number, router.deadline()).await != Some(true) {
+                continue;
+            }
+            let endpoint = member.endpoint.name();
+            warn!(endpoint, number, "block of an endpoint ignored: it does not match its hash");
+            for (of, vote) in self.votes.iter_mut().flatten() {
+                if of.place == member.place {
+                    *vote = ReceiptVote::Silent;
+                }
+            }
+        }
     }
 
     fn is_decided(&self) -> bool {

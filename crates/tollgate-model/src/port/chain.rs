@@ -179,6 +179,15 @@ impl FeeQuote {
         }
     }
 
+    /// Raises the base fee to at least this one, and the price to at least twice of it: it leaves room for
+    /// the base fee to double, as in any quote. A quote of a legacy price stays.
+    #[must_use]
+    pub fn with_base_fee_of(self, least: GasPrice) -> Self {
+        let Some(base_fee) = self.base_fee else { return self };
+        let twice = GasPrice::from_wei(least.wei().saturating_mul(2)).unwrap_or(GasPrice::MAX);
+        Self { base_fee: Some(base_fee.max(least)), ..self.raised_to(twice) }
+    }
+
     /// Raises the price to at least this one; the tip stays.
     #[must_use]
     pub fn raised_to(self, least: GasPrice) -> Self {

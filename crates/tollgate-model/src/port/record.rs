@@ -93,12 +93,16 @@ impl TxReceipt {
         told(self) == told(other)
     }
 
-    /// Fills in the effective price of a legacy attempt from its signed price, if the node did not
-    /// report it. The price that a dynamic-fee attempt paid stays unknown.
-    pub fn priced_by(mut self, signed: &Fees) -> Self {
+    /// Removes details that can't be true: a price above the signed one, and another address than that of
+    /// the contract which the sender creates at this nonce. Fills in the effective price of a legacy
+    /// attempt from its signed price, if the node did not report it; the price that a dynamic-fee attempt
+    /// paid stays unknown.
+    pub fn checked_by(mut self, signed: &Fees, sender: Address, nonce: Nonce) -> Self {
         let legacy_price = signed.max_priority_fee.is_none().then_some(signed.max_fee);
-        let told = self.details.effective_gas_price;
+        let told = self.details.effective_gas_price.filter(|price| *price <= signed.max_fee);
         self.details.effective_gas_price = told.or(legacy_price);
+        let created = sender.create(nonce.get());
+        self.details.contract_address.take_if(|address| *address != created);
         self
     }
 
@@ -301,15 +305,24 @@ mod tests {
     }
 
     #[test]
-    fn missing_effective_price_falls_back_to_the_price_of_a_legacy_attempt_only() {
+    fn details_that_contradict_the_signed_attempt_are_removed_and_a_legacy_price_is_filled_in() {
         let legacy = Fees { gas_limit: 21_000, max_fee: wei(9), max_priority_fee: None };
         let dynamic = Fees { max_priority_fee: Some(wei(1)), ..legacy };
         let untold = mined(ReceiptDetails::default());
         let told = |of: TxReceipt| of.details.effective_gas_price;
-        assert_eq!(told(untold.clone().priced_by(&legacy)), Some(wei(9)));
-        assert_eq!(told(untold.priced_by(&dynamic)), None, "the base fee is not known");
+        let (sender, third) = (Address::repeat_byte(1), Nonce::new(3).unwrap());
+        let checked = |of: TxReceipt, signed: &Fees| of.checked_by(signed, sender, third);
+        assert_eq!(told(checked(untold.clone(), &legacy)), Some(wei(9)));
+        assert_eq!(told(checked(untold, &dynamic)), None, "the base fee is not known");
         let details =
             ReceiptDetails { effective_gas_price: Some(wei(4)), ..ReceiptDetails::default() };
-        assert_eq!(told(mined(details).priced_by(&legacy)), Some(wei(4)), "the node's word");
+        assert_eq!(told(checked(mined(details), &legacy)), Some(wei(4)), "the node's word");
+        let absurd = ReceiptDetails { effective_gas_price: Some(wei(10)), ..details };
+        assert_eq!(told(checked(mined(absurd), &dynamic)), None, "above the signed price");
+        let created = sender.create(3);
+        for (address, kept) in [(created, Some(created)), (Address::repeat_byte(0xcc), None)] {
+            let details = ReceiptDetails { contract_address: Some(address), ..details };
+            assert_eq!(checked(mined(details), &legacy).details.contract_address, kept);
+        }
     }
 }
