@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tollgate_devchain::chain::{Beyond, DroppedTxs, GWEI, Rng};
-use tollgate_engine::{CreateError, Unserved};
+use tollgate_engine::{CreateError, PoolError, Unserved};
 use tollgate_model::{GasPrice, Intent, PrivateRoute, RequestId, Submitter, Timestamp, U256};
 
 use crate::chain::{BLOCK_GAS, PAID, REVERTS, accounts};
@@ -147,8 +147,10 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
         };
         if for_pool {
             match assign(&world, &node, &request_id, &intent).await {
-                Some(member) => submitter = member,
-                None => {
+                Some(Ok(member)) => submitter = member,
+                // All members are paused or in PROTECT: the caller pays in another way.
+                Some(Err(PoolError::NoMember { .. })) => return,
+                Some(Err(_)) | None => {
                     sleep(world.between(100, 1_500)).await;
                     continue;
                 }
@@ -198,21 +200,21 @@ async fn create_until_answered(world: Arc<World>, planned: PlannedCreate, starts
     }
 }
 
-/// The member of the pool that a node assigns to a request; `None` if there is no answer now.
+/// The member of the pool that a node assigns to a request; `None` if there is no answer.
 async fn assign(
     world: &World,
     node: &Node,
     request: &RequestId,
     intent: &Intent,
-) -> Option<Submitter> {
+) -> Option<Result<Submitter, PoolError>> {
     let pool = pool_name().ok()?;
     let asked = node.engine.assign_member(&pool, Some(request), intent);
     let answer = timeout(ANSWER_LIMIT, asked).await.ok().filter(|_| !node.network.is_dead())?;
-    let member = answer
-        .inspect_err(|error| world.note(format_args!("{} not assigned: {error}", request.as_str())))
-        .ok()?;
-    world.note_assigned(request.as_str(), member);
-    Some(member)
+    match &answer {
+        Ok(member) => world.note_assigned(request.as_str(), *member),
+        Err(error) => world.note(format_args!("{} not assigned: {error}", request.as_str())),
+    }
+    Some(answer)
 }
 
 /// An outsider with the same key sends a transaction.
