@@ -57,7 +57,11 @@ fn mined(
     view: &ChainView,
 ) -> Result<TxUpdate, Stop> {
     let receipt = match tx.attempt(receipt.tx_hash) {
-        Some(signed) => receipt.checked_by(&signed.fees, sender, tx.nonce),
+        Some(signed) => {
+            let creates = tx.intent.to.is_none() && tx.closing().is_none();
+            let created = creates.then(|| sender.create(tx.nonce.get()));
+            receipt.checked_by(&signed.fees, created)
+        }
         None => receipt,
     };
     let mut update = moved(tx, TxEvent::Mined)?;

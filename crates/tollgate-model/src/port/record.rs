@@ -93,16 +93,15 @@ impl TxReceipt {
         told(self) == told(other)
     }
 
-    /// Removes details that can't be true: a price above the signed one, and another address than that of
-    /// the contract which the sender creates at this nonce. Fills in the effective price of a legacy
+    /// Removes details that can't be true: a price above the signed one, and a contract of a transaction that
+    /// creates none. `created` is the address of the contract that this one creates. Fills in the effective price of a legacy
     /// attempt from its signed price, if the node did not report it; the price that a dynamic-fee attempt
     /// paid stays unknown.
-    pub fn checked_by(mut self, signed: &Fees, sender: Address, nonce: Nonce) -> Self {
+    pub fn checked_by(mut self, signed: &Fees, created: Option<Address>) -> Self {
         let legacy_price = signed.max_priority_fee.is_none().then_some(signed.max_fee);
         let told = self.details.effective_gas_price.filter(|price| *price <= signed.max_fee);
         self.details.effective_gas_price = told.or(legacy_price);
-        let created = sender.create(nonce.get());
-        self.details.contract_address.take_if(|address| *address != created);
+        self.details.contract_address = self.details.contract_address.and(created);
         self
     }
 
@@ -310,8 +309,7 @@ mod tests {
         let dynamic = Fees { max_priority_fee: Some(wei(1)), ..legacy };
         let untold = mined(ReceiptDetails::default());
         let told = |of: TxReceipt| of.details.effective_gas_price;
-        let (sender, third) = (Address::repeat_byte(1), Nonce::new(3).unwrap());
-        let checked = |of: TxReceipt, signed: &Fees| of.checked_by(signed, sender, third);
+        let checked = |of: TxReceipt, signed: &Fees| of.checked_by(signed, None);
         assert_eq!(told(checked(untold.clone(), &legacy)), Some(wei(9)));
         assert_eq!(told(checked(untold, &dynamic)), None, "the base fee is not known");
         let details =
@@ -319,10 +317,11 @@ mod tests {
         assert_eq!(told(checked(mined(details), &legacy)), Some(wei(4)), "the node's word");
         let absurd = ReceiptDetails { effective_gas_price: Some(wei(10)), ..details };
         assert_eq!(told(checked(mined(absurd), &dynamic)), None, "above the signed price");
-        let created = sender.create(3);
-        for (address, kept) in [(created, Some(created)), (Address::repeat_byte(0xcc), None)] {
-            let details = ReceiptDetails { contract_address: Some(address), ..details };
-            assert_eq!(checked(mined(details), &legacy).details.contract_address, kept);
+        let [told_address, created] = [0xcc, 1].map(Address::repeat_byte);
+        let details = ReceiptDetails { contract_address: Some(told_address), ..details };
+        for created in [None, Some(created)] {
+            let checked = mined(details).checked_by(&legacy, created);
+            assert_eq!(checked.details.contract_address, created);
         }
     }
 }

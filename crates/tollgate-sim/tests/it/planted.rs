@@ -54,7 +54,7 @@ bugs! {
     fees_on_one_endpoints_word_are_noticed: OneVoiceFees breaks "I16";
     counts_on_one_endpoints_word_are_noticed: OneVoiceCounts breaks "I16" "I15";
     heads_on_one_endpoints_word_are_noticed: OneVoiceHeads breaks "I15";
-    blocks_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceBlocks breaks "I15";
+    blocks_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceBlocks breaks "I15" "I6";
     receipts_from_one_endpoint_that_lacks_some_are_noticed: OneVoiceReceipts breaks "I15" "I8";
     receipts_that_are_final_on_one_endpoints_word_are_noticed: ReceiptsUnsupported breaks "I8" "I16";
     sends_to_one_endpoint_that_swallows_are_noticed: OneVoiceSends breaks "I15";
@@ -77,7 +77,7 @@ bugs! {
     tags_on_one_endpoints_word_are_noticed: OneVoiceTags breaks "I8";
     one_endpoint_believed_in_everything_is_noticed: OneVoiceInAll breaks "I6" "I15" "I16";
     private_transactions_at_public_endpoints_are_noticed: RouteIgnored breaks "route";
+    scheduled_intent_sent_early_by_a_new_owner_is_noticed: ScheduleForgotten breaks "notBefore";
     chain_left_out_of_a_create_that_is_passed_on_is_noticed: ChainLeftOut breaks "I7";
     pool_request_assigned_twice_is_noticed: AssignmentForgotten breaks "I7";
-    scheduled_intent_sent_early_by_a_new_owner_is_noticed: ScheduleForgotten breaks "notBefore";
 }
