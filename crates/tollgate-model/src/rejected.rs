@@ -48,7 +48,7 @@ pub struct RejectedView<'a> {
     pub has_key: bool,
     /// One of its attempts is a cancellation or a placeholder.
     pub closing: bool,
-    /// It was sent to private endpoints: no public count shows what they do with it.
+    /// Sent to private endpoints: no public count shows what they do with it.
     pub is_private: bool,
 }
 

@@ -55,7 +55,7 @@ struct PlannedCreate {
     request: String,
     value: u64,
     intent: Intent,
-    /// It names the pool of all accounts, and `submitter` means nothing.
+    /// For the pool of all accounts: `submitter` means nothing.
     for_pool: bool,
 }
 
