@@ -161,3 +161,25 @@ fn every_setting_has_a_documentation_that_is_a_sentence() {
         assert!(!doc.contains("  "), "{}: {doc}", field.name);
     }
 }
+
+#[test]
+fn settings_that_pages_show_are_accepted() {
+    let pages = [
+        include_str!("../../../../../docs/chains.md"),
+        include_str!("../../../../../docs/private-routing.md"),
+        include_str!("../../../../../docs/operations/postgres.md"),
+        include_str!("../../../../../docs/operations/retention.md"),
+    ];
+    for page in pages {
+        let blocks = page.split("```toml\n").skip(1);
+        let blocks: Vec<&str> = blocks.filter_map(|block| block.split("```").next()).collect();
+        assert!(!blocks.is_empty());
+        for block in blocks {
+            // Their files and folders are the reader's.
+            let is_real = |problem: &String| !problem.contains("there is no such file or folder");
+            let problems: Vec<_> =
+                from_file(block).problems().into_iter().filter(is_real).collect();
+            assert_eq!(problems, [""; 0], "{block}");
+        }
+    }
+}
