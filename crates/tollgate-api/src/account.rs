@@ -43,6 +43,16 @@ pub struct NewAccount {
     #[schema(value_type = Option<schema::Number>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tx_fee: Option<Number>,
+    /// The highest value of one transaction, in wei; any if left out. Tokens that call data move are not
+    /// counted.
+    #[schema(value_type = Option<schema::Number>)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_value: Option<Number>,
+    /// The calls that it may make: `ADDRESS`, `ADDRESS:0xSELECTOR`, `ADDRESS:value` (no call data), `create`,
+    /// `set-code`. All if left out.
+    #[schema(min_items = 1, max_items = 200)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_calls: Option<Vec<String>>,
 }
 
 /// A change of an account's own settings. What is left out stays; null takes a setting back to the chain's.
@@ -65,6 +75,14 @@ pub struct AccountChange {
     #[schema(value_type = Option<schema::Number>)]
     #[serde(default, skip_serializing_if = "Option::is_none", with = "change")]
     pub max_tx_fee: Option<Option<Number>>,
+    /// The highest value of one transaction, in wei; null allows any.
+    #[schema(value_type = Option<schema::Number>)]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "change")]
+    pub max_value: Option<Option<Number>>,
+    /// The calls that it may make, all of them anew; null allows all.
+    #[schema(value_type = Option<Vec<String>>, min_items = 1, max_items = 200)]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "change")]
+    pub allowed_calls: Option<Option<Vec<String>>>,
     /// `false`: new transactions are refused; open ones go on to their end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -109,4 +127,10 @@ pub struct EffectiveSettings {
     pub max_fee_per_gas: EffectiveSetting,
     /// The highest fee of one transaction, in wei.
     pub max_tx_fee: EffectiveSetting,
+    /// The highest value of one transaction, in wei; null if there is no cap.
+    #[schema(required)]
+    pub max_value: Option<String>,
+    /// The calls that it may make; null if it may make all.
+    #[schema(required)]
+    pub allowed_calls: Option<Vec<String>>,
 }

@@ -98,6 +98,8 @@ codes! {
     GasAboveTxLimit "gas_above_tx_limit" 422 false "Gas limit above the chain's limit for one transaction";
     TxTooLarge "tx_too_large" 422 false "Transaction too large";
     FeeCapTooLow "fee_cap_too_low" 422 false "Fee cap far below the base fee";
+    ValueAboveCap "value_above_cap" 422 false "Value above the account's cap";
+    CallNotAllowed "call_not_allowed" 422 false "The account may not make this call";
     InvalidTransaction "invalid_transaction" 422 false "Invalid transaction";
     InvalidQuery "invalid_query" 422 false "Invalid query parameter";
     InvalidLimit "invalid_limit" 422 false "Invalid limit";

@@ -17,7 +17,8 @@ use tollgate_model::nonce::{Mode, NonceRules};
 use tollgate_model::port::{
     KeyUnavailable, Keys, ServedSet, Store, StoreError, StoredAccount, SubmitterSetup,
 };
-use tollgate_model::{Address, ChainId, Nonce, Submitter};
+use tollgate_model::refusal::Refusal;
+use tollgate_model::{Address, ChainId, Intent, Nonce, Submitter};
 use tracing::{info, warn};
 
 use crate::context::Context;
@@ -167,6 +168,11 @@ impl Accounts {
     /// The caps on fees of an account on a chain with these.
     pub(crate) fn fee_caps(&self, of: Address, chain: FeeCaps) -> FeeCaps {
         self.with(of, |own| Some(own.caps(chain))).unwrap_or(chain)
+    }
+
+    /// Judges a whole intent by the account's own rules.
+    pub(crate) fn judge(&self, of: Address, intent: &Intent) -> Result<(), Refusal> {
+        self.settings(of).spending.judge(intent)
     }
 
     pub(crate) fn is_disabled(&self, of: Address) -> bool {

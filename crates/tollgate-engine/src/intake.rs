@@ -8,8 +8,8 @@ use tollgate_model::fees::first_offer;
 use tollgate_model::port::chain::Call;
 use tollgate_model::port::{Attempt, CreateAnswer, Fees, NewAttempt, OpenTx, Page, Payload};
 use tollgate_model::refusal::{
-    NoEstimate, OpenCosts, PricedTx, estimated_gas, gas_for_estimate, judge_funds, judge_gas,
-    judge_price,
+    NoEstimate, OpenCosts, PricedTx, Refusal, estimated_gas, gas_for_estimate, judge_funds,
+    judge_gas, judge_price,
 };
 use tollgate_model::schedule::{self, is_due};
 use tollgate_model::{
@@ -58,6 +58,7 @@ impl Engine {
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
+        self.context.accounts.judge(submitter.address, &intent)?;
         check_times(&intent, self.now())?;
         let mut intent = fill_in(&self.context, submitter, intent).await?;
         authorize(&self.context, submitter, &mut intent).await?;
@@ -89,6 +90,7 @@ impl Engine {
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
+        self.context.accounts.judge(submitter.address, &intent).map_err(Refusal::in_raw_tx)?;
         check_route(&self.context, &intent)?;
         authorize(&self.context, submitter, &mut intent).await?;
         let signed = Some((nonce, attempt));
@@ -132,6 +134,7 @@ impl Engine {
         {
             return Err(Unserved::UnknownSubmitter.into());
         }
+        self.context.accounts.judge(submitter.address, &intent)?;
         check_times(&intent, self.now())?;
         // The call is tried even if the caller knows its gas: whether it reverts is the question. Without its
         // authorizations a set-code transaction is another call, which would answer nothing.

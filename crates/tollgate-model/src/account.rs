@@ -7,6 +7,7 @@ use crate::amount::{GasPrice, Wei};
 use crate::fees::FeeCaps;
 use crate::ids::{InvalidValue, Submitter, parse_address};
 use crate::secret::masked;
+use crate::spending::SpendingRules;
 use crate::text::Text;
 use alloy_primitives::Address;
 
@@ -108,6 +109,8 @@ pub struct AccountSettings {
     pub window: Option<u32>,
     pub max_fee_per_gas: Option<GasPrice>,
     pub max_tx_fee: Option<Wei>,
+    /// The transactions that it may send.
+    pub spending: SpendingRules,
     /// New transactions are refused; open ones go on.
     pub is_disabled: bool,
 }

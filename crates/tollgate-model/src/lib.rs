@@ -54,6 +54,7 @@ pub mod resubmit;
 pub mod route;
 pub mod schedule;
 pub mod secret;
+pub mod spending;
 pub mod sql;
 pub mod state;
 pub mod stuck;

@@ -29,11 +29,14 @@ impl AccountStore for PgStore {
             tx.rollback().await?;
             return Ok(None);
         }
-        let AccountSettings { label, window, max_fee_per_gas, max_tx_fee, is_disabled } = settings;
+        let AccountSettings { label, window, max_fee_per_gas, max_tx_fee, spending, is_disabled } =
+            settings;
         let (key_ref, label) = (key_ref.as_ref().map(ToString::to_string), label.as_ref());
         let (label, window) = (label.map(|label| label.as_str()), window.map(i64::from));
         let max_fee_per_gas = max_fee_per_gas.map(GasPrice::as_i64);
         let max_tx_fee = max_tx_fee.map(|fee| fee.to_string());
+        let max_value = spending.max_value.map(|value| value.to_string());
+        let allowed_calls = spending.allowed_calls.as_ref().map(ToString::to_string);
         let parameters: &Parameters<'_> = &[
             &chain_id,
             &address,
@@ -42,6 +45,8 @@ impl AccountStore for PgStore {
             &window,
             &max_fee_per_gas,
             &max_tx_fee,
+            &max_value,
+            &allowed_calls,
             is_disabled,
             is_removed,
             &next,

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::account::{Account, AccountSettings};
 use tollgate_model::port::{AccountStore, StoreError, StoredAccount};
+use tollgate_model::spending::SpendingRules;
 use tollgate_model::{ChainId, GasPrice, Submitter};
 
 use crate::{SqliteStore, queries, row};
@@ -26,8 +27,15 @@ impl AccountStore for SqliteStore {
             }
             let next =
                 tx.one(queries::ACCOUNT_REVISION_NEXT, [], |row| row::int::<i64>(row, "value"))?;
-            let AccountSettings { label, window, max_fee_per_gas, max_tx_fee, is_disabled } =
-                settings;
+            let AccountSettings {
+                label,
+                window,
+                max_fee_per_gas,
+                max_tx_fee,
+                spending,
+                is_disabled,
+            } = settings;
+            let SpendingRules { max_value, allowed_calls } = spending;
             let parameters = params![
                 chain_id,
                 address,
@@ -36,6 +44,8 @@ impl AccountStore for SqliteStore {
                 window,
                 max_fee_per_gas.map(GasPrice::as_i64),
                 max_tx_fee.map(|fee| fee.to_string()),
+                max_value.map(|value| value.to_string()),
+                allowed_calls.as_ref().map(ToString::to_string),
                 is_disabled,
                 is_removed,
                 next,

@@ -56,6 +56,7 @@ mod screening;
 mod signed;
 mod signing;
 mod sizes;
+mod spending;
 mod stuck_policy;
 mod support;
 mod takeover;

@@ -23,6 +23,10 @@ pub enum RefusalKind {
     FeeCapTooLow,
     /// A node says that no node could accept it.
     InvalidTransaction,
+    /// Its value is above the account's cap.
+    ValueAboveCap,
+    /// The account's list of allowed calls does not have it.
+    CallNotAllowed,
 }
 
 names!(RefusalKind {
@@ -34,15 +38,19 @@ names!(RefusalKind {
     TxTooLarge => "tx_too_large",
     FeeCapTooLow => "fee_cap_too_low",
     InvalidTransaction => "invalid_transaction",
+    ValueAboveCap => "value_above_cap",
+    CallNotAllowed => "call_not_allowed",
 });
 
 /// The field of a request that a refusal is about.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RefusedField {
     Submitter,
+    To,
     Gas,
     Value,
     Data,
+    AuthorizationList,
     MaxFeePerGas,
     RawTx,
 }
@@ -52,9 +60,11 @@ impl RefusedField {
     pub const fn path(self) -> &'static str {
         match self {
             Self::Submitter => "submitter",
+            Self::To => "payload.to",
             Self::Gas => "payload.gas",
             Self::Value => "payload.value",
             Self::Data => "payload.data",
+            Self::AuthorizationList => "payload.authorizationList",
             Self::MaxFeePerGas => "maxFeePerGas",
             Self::RawTx => "rawTx",
         }
@@ -88,7 +98,7 @@ impl Refusal {
         Self { kind, field: None, detail, funds: None }
     }
 
-    pub(super) fn of(kind: RefusalKind, field: RefusedField, detail: String) -> Self {
+    pub(crate) fn of(kind: RefusalKind, field: RefusedField, detail: String) -> Self {
         Self { field: Some(field), ..Self::new(kind, detail) }
     }
 

@@ -23,6 +23,7 @@ use crate::port::{
     SubmitterWait, TxReceipt, TxRecord, WaitKind,
 };
 use crate::resubmit::Patience;
+use crate::spending::SpendingRules;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -274,6 +275,14 @@ pub fn account(row: &impl SqlRow) -> Decoded<StoredAccount> {
         window: row.integer("window")?.map(number).transpose()?,
         max_fee_per_gas: price(row, "max_fee_per_gas")?,
         max_tx_fee: wei(row, "max_tx_fee")?,
+        spending: SpendingRules {
+            max_value: wei(row, "max_value")?,
+            allowed_calls: row
+                .text("allowed_calls")?
+                .map(str::parse)
+                .transpose()
+                .map_err(unreadable)?,
+        },
         is_disabled: flag(row, "disabled")?,
     };
     let (submitter, is_removed) = (submitter(row)?, flag(row, "removed")?);

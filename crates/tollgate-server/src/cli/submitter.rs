@@ -10,8 +10,9 @@ use serde::de::DeserializeOwned;
 use tollgate_api::{
     AccountChange, CursorMoved, ErrorCode, FillNonces, Filled, ModeChanged, NewAccount, NewCursor,
     NewMode, Number, Reason, Reconciled, RequiredReason, StatusChanged, Submitter, SubmitterPage,
-    format_eth, path,
+    format_eth, parse_amount, path,
 };
+use tollgate_model::U256;
 use tollgate_model::fill::{FILL_MAX, FillWith};
 use tollgate_model::nonce::Mode;
 
@@ -84,7 +85,9 @@ struct SetArgs {
     #[arg(long)]
     disable: bool,
     /// Settings to take back to those of the chain.
-    #[arg(long, value_parser = ["label", "window", "max-fee-per-gas", "max-tx-fee"])]
+    #[arg(long, value_parser = [
+        "label", "window", "max-fee-per-gas", "max-tx-fee", "max-value", "allowed-calls",
+    ])]
     unset: Vec<String>,
 }
 
@@ -102,6 +105,13 @@ struct OwnSettings {
     /// The highest fee of one transaction, in wei.
     #[arg(long)]
     max_tx_fee: Option<String>,
+    /// The highest value of one transaction, like 10eth.
+    #[arg(long, value_parser = parse_amount, value_name = "AMOUNT")]
+    max_value: Option<U256>,
+    /// A call that the account may make: ADDRESS, ADDRESS:0xSELECTOR, ADDRESS:value, create or set-code.
+    /// Repeat it for several; together they replace the list.
+    #[arg(long = "allow-call", value_name = "CALL")]
+    allowed_calls: Vec<String>,
 }
 
 #[derive(Args)]
@@ -205,7 +215,10 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
 }
 
 async fn add(remote: &mut Remote, args: AddArgs) -> Result<(), Failed> {
-    let OwnSettings { label, window, max_fee_per_gas, max_tx_fee } = args.settings;
+    let OwnSettings { label, window, max_fee_per_gas, max_tx_fee, max_value, allowed_calls } =
+        args.settings;
+    let max_value = max_value.map(Number::from);
+    let allowed_calls = (!allowed_calls.is_empty()).then_some(allowed_calls);
     let body = NewAccount {
         chain_id: None,
         key: Some(args.key),
@@ -215,13 +228,18 @@ async fn add(remote: &mut Remote, args: AddArgs) -> Result<(), Failed> {
         window: window.map(Into::into),
         max_fee_per_gas: max_fee_per_gas.map(Number::new),
         max_tx_fee: max_tx_fee.map(Number::new),
+        max_value,
+        allowed_calls,
     };
     let opened: Answer<Submitter> = remote.post(path::SUBMITTERS, &body).await?;
     remote.print(&opened, |opened| fields(opened).print())
 }
 
 async fn set(remote: &mut Remote, args: SetArgs) -> Result<(), Failed> {
-    let OwnSettings { label, window, max_fee_per_gas, max_tx_fee } = args.settings;
+    let OwnSettings { label, window, max_fee_per_gas, max_tx_fee, max_value, allowed_calls } =
+        args.settings;
+    let max_value = max_value.map(Number::from);
+    let allowed_calls = (!allowed_calls.is_empty()).then_some(allowed_calls);
     let unset = |name: &str| args.unset.iter().any(|unset| unset == name).then_some(None);
     let body = AccountChange {
         label: label.map(Some).or(args.unset.iter().any(|it| it == "label").then_some(None)),
@@ -230,6 +248,12 @@ async fn set(remote: &mut Remote, args: SetArgs) -> Result<(), Failed> {
             .map(|it| Some(Number::new(it)))
             .or(unset("max-fee-per-gas")),
         max_tx_fee: max_tx_fee.map(|it| Some(Number::new(it))).or(unset("max-tx-fee")),
+        max_value: max_value.map(Some).or(unset("max-value")),
+        allowed_calls: allowed_calls.map(Some).or(args
+            .unset
+            .iter()
+            .any(|it| it == "allowed-calls")
+            .then_some(None)),
         enabled: (args.enable || args.disable).then_some(args.enable),
     };
     let changed: Answer<Submitter> = remote.patch(&path::submitter(&args.address), &body).await?;
@@ -396,6 +420,9 @@ fn fields(one: &Submitter) -> Fields {
         let shown = |value: &String| format!("{value} wei (of the {})", setting.from);
         fields.add_some(name, setting.value.as_ref().map(shown));
     }
+    let value = one.settings.max_value.as_ref();
+    fields.add_some("max value", value.map(|value| format!("{value} wei")));
+    fields.add_some("allowed calls", one.settings.allowed_calls.as_ref().map(|it| it.join(" ")));
     fields.add_some("owner", one.owner.as_ref());
     fields.add_some("token", one.fencing_token);
     fields.add("next nonce", one.next_nonce);

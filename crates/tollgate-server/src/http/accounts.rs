@@ -10,6 +10,7 @@ use tollgate_api::{
 use tollgate_engine::{AccountError, Engine, NewAccount as AccountToOpen};
 use tollgate_model::account::{AccountSettings, KeyRef};
 use tollgate_model::nonce::Mode;
+use tollgate_model::spending::{AllowedCalls, SpendingRules};
 use tollgate_model::{GasPrice, Submitter, Text, U256, Wei};
 
 use super::Api;
@@ -79,6 +80,10 @@ pub(crate) async fn open(
         window: body.window.as_ref().map(read_window).transpose()?,
         max_fee_per_gas: body.max_fee_per_gas.as_ref().map(read_price).transpose()?,
         max_tx_fee: body.max_tx_fee.as_ref().map(read_fee).transpose()?,
+        spending: SpendingRules {
+            max_value: body.max_value.as_ref().map(read_value).transpose()?,
+            allowed_calls: body.allowed_calls.as_deref().map(read_calls).transpose()?,
+        },
         is_disabled: false,
     };
     let start_from = api.engine.default_start();
@@ -110,16 +115,30 @@ pub(crate) async fn change(
     call: SubmitterCall<AccountChange>,
 ) -> Result<axum::Json<ShownSubmitter>, Problem> {
     let SubmitterCall { api, submitter, body } = call;
-    let AccountChange { label, window, max_fee_per_gas, max_tx_fee, enabled } = body;
+    let AccountChange {
+        label,
+        window,
+        max_fee_per_gas,
+        max_tx_fee,
+        max_value,
+        allowed_calls,
+        enabled,
+    } = body;
     let label = label.map(|label| label.map(read_label).transpose()).transpose()?;
     let window = window.map(|it| it.as_ref().map(read_window).transpose()).transpose()?;
     let price = max_fee_per_gas.map(|it| it.as_ref().map(read_price).transpose()).transpose()?;
     let fee = max_tx_fee.map(|it| it.as_ref().map(read_fee).transpose()).transpose()?;
+    let value = max_value.map(|it| it.as_ref().map(read_value).transpose()).transpose()?;
+    let calls = allowed_calls.map(|it| it.as_deref().map(read_calls).transpose()).transpose()?;
     let changed = |own: AccountSettings| AccountSettings {
         label: label.clone().unwrap_or(own.label),
         window: window.unwrap_or(own.window),
         max_fee_per_gas: price.unwrap_or(own.max_fee_per_gas),
         max_tx_fee: fee.unwrap_or(own.max_tx_fee),
+        spending: SpendingRules {
+            max_value: value.unwrap_or(own.spending.max_value),
+            allowed_calls: calls.clone().unwrap_or(own.spending.allowed_calls),
+        },
         is_disabled: enabled.map_or(own.is_disabled, |enabled| !enabled),
     };
     api.engine.accounts().change(submitter, changed).await?;
@@ -164,6 +183,14 @@ fn read_fee(given: &Number) -> Result<Wei, Problem> {
     Ok(Wei(given.read("maxTxFee")?))
 }
 
+fn read_value(given: &Number) -> Result<Wei, Problem> {
+    Ok(Wei(given.read("maxValue")?))
+}
+
+fn read_calls(given: &[String]) -> Result<AllowedCalls, Problem> {
+    Ok(AllowedCalls::read(given)?)
+}
+
 /// The settings that hold for an account.
 pub(super) fn effective(
     engine: &Engine,
@@ -185,6 +212,12 @@ pub(super) fn effective(
         window: setting("window", own.window.is_some(), Some(window.to_string())),
         max_fee_per_gas: setting("max_fee_per_gas", is_own_price, price),
         max_tx_fee: setting("max_tx_fee", is_own_fee, fee),
+        max_value: own.spending.max_value.map(|value| value.to_string()),
+        allowed_calls: own
+            .spending
+            .allowed_calls
+            .as_ref()
+            .map(|calls| calls.entries().iter().map(ToString::to_string).collect()),
     }
 }
 

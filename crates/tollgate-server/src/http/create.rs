@@ -23,7 +23,7 @@ may_fail! {
         InvalidHex, InvalidTime, InvalidFees, InvalidRequestId, RequestIdMismatch,
         MetadataTooLarge, InvalidRawTx, NonceMismatch, AuthorizationRefused,
         AuthorizationEarly, Expired, WouldRevert, InsufficientFunds,
-        GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, FeeCapTooLow,
+        GasTooLow, GasAboveBlockLimit, GasAboveTxLimit, TxTooLarge, FeeCapTooLow, ValueAboveCap, CallNotAllowed,
         InvalidTransaction, InvalidQuery, RequestIdConflict, SubmitterDisabled, Busy;
 }
 

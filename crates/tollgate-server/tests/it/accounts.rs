@@ -145,3 +145,38 @@ async fn bad_references_are_refused_and_keys_are_never_repeated() {
     let one = listed["items"].as_array().unwrap().iter().find(|it| it["window"] == 3);
     assert!(one.is_some(), "{listed}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spending_rules_are_set_shown_enforced_and_taken_back() {
+    let chain = chain(CHAIN).await;
+    let node = NodeFiles::with_keys(None, &[(CHAIN, chain.url())], MNEMONIC);
+    let _program = node.start().await;
+    let payee = dev_accounts()[1].address.to_checksum(None);
+    let rules = json!([format!("{payee}:value"), format!("{payee}:0xa9059cbb")]);
+    let new = json!({ "key": format!("hd:{NEW}"), "maxValue": "5", "allowedCalls": rules });
+    let (status, opened) = node.post("/api/v1/submitters", &new).await;
+    assert_eq!(status, 201, "{opened}");
+    assert_eq!(opened["settings"]["maxValue"], "5", "{opened}");
+    assert_eq!(opened["settings"]["allowedCalls"], rules, "{opened}");
+    for (request, value, code) in [("a", 6, "value_above_cap"), ("b", 5, "call_not_allowed")] {
+        let mut create = create(NEW, request, value, None);
+        create["payload"]["to"] = json!(match code {
+            "value_above_cap" => &payee,
+            _ => "0x00000000000000000000000000000000000000aa",
+        });
+        let (status, refused) = node.post("/api/v1/tx", &create).await;
+        assert_eq!((status, &refused["code"]), (422, &json!(code)), "{refused}");
+        let batch = json!({ "items": [create] });
+        let (_, refused) = node.post("/api/v1/tx/batch", &batch).await;
+        assert_eq!(refused["items"][0]["error"]["code"], code, "{refused}");
+    }
+    for wrong in [json!([]), json!(["anything"]), json!("create"), json!([1])] {
+        let change = json!({ "allowedCalls": wrong }).to_string();
+        let (status, refused) = node.call("PATCH", &submitter(), &change).await;
+        assert_eq!(status, 422, "{wrong}: {refused}");
+    }
+    let change = json!({ "maxValue": null, "allowedCalls": null }).to_string();
+    let (status, changed) = node.call("PATCH", &submitter(), &change).await;
+    assert_eq!((status, &changed["settings"]["allowedCalls"]), (200, &Value::Null), "{changed}");
+    confirmed(&node, "c", 7).await;
+}

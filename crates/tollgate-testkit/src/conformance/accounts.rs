@@ -2,6 +2,7 @@
 
 use tollgate_model::account::{Account, AccountSettings, KeyRef};
 use tollgate_model::port::StoredAccount;
+use tollgate_model::spending::SpendingRules;
 use tollgate_model::{GasPrice, Submitter, U256, Wei};
 
 use crate::builders::{CHAIN, chain_id, on_other_chain, one_slot, submitter, text};
@@ -13,6 +14,12 @@ fn account(submitter: Submitter) -> Account {
         window: Some(100_000),
         max_fee_per_gas: GasPrice::from_wei(u128::from(u32::MAX)).ok(),
         max_tx_fee: Some(Wei(U256::MAX)),
+        spending: SpendingRules {
+            max_value: Some(Wei(U256::MAX)),
+            allowed_calls: "0x0707070707070707070707070707070707070707:0xa9059cbb,create"
+                .parse()
+                .ok(),
+        },
         is_disabled: true,
     };
     Account { submitter, key: Some(KeyRef::Hd(7)), settings, is_removed: false }

@@ -140,6 +140,8 @@ async fn with_call(
     route: Route,
 ) -> Result<TxDraft, ActError> {
     let NewCall { to, value, data, gas } = call;
+    let rules = session.context.accounts.settings(session.submitter.address).spending;
+    rules.judge_call(*to, *value, data)?;
     (draft.to, draft.value, draft.data) = (*to, Wei(*value), data.clone());
     draft.access_list.clear();
     let demand = |draft: &TxDraft| PricedTx {

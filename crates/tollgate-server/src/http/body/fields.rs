@@ -89,6 +89,23 @@ impl<'a> Fields<'a> {
         Ok(Some(Number::new(text)))
     }
 
+    /// The texts of an array.
+    pub(crate) fn texts(&mut self, name: &'static str) -> Result<Option<Vec<String>>, Problem> {
+        let Some(given) = self.array(name)? else { return Ok(None) };
+        let path = self.at(name);
+        let read = |(place, one): (usize, &RawValue)| text(&format!("{path}[{place}]"), one);
+        given.into_iter().enumerate().map(read).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// Texts to set, or null to clear them; `None` where the field is left out.
+    pub(crate) fn change_of_texts(
+        &mut self,
+        name: &'static str,
+    ) -> Result<Option<Option<Vec<String>>>, Problem> {
+        let is_given = self.entries.iter().any(|(known, _)| known == name);
+        Ok(self.texts(name)?.map(Some).or(is_given.then_some(None)))
+    }
+
     /// A text to set, or null to clear it; `None` where the field is left out.
     pub(crate) fn change_of_text(
         &mut self,

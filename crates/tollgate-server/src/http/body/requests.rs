@@ -1,6 +1,5 @@
 //! The fields of each request, and what several requests have in common.
 
-use serde_json::value::RawValue;
 use tollgate_api::{
     Access, AccountChange, AuthorizationItem, Create, ErrorCode, FillNonces, NewAccount, NewCursor,
     NewMode, NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason, Reserve,
@@ -8,7 +7,7 @@ use tollgate_api::{
 };
 use tollgate_model::{Nonce, Text};
 
-use super::fields::{Fields, FromFields, text};
+use super::fields::{Fields, FromFields};
 use crate::http::problem::Problem;
 
 /// The reason in the audit trail if none was given.
@@ -37,12 +36,16 @@ from_fields! {
         window: number "window",
         max_fee_per_gas: number "maxFeePerGas",
         max_tx_fee: number "maxTxFee",
+        max_value: number "maxValue",
+        allowed_calls: texts "allowedCalls",
     }
     AccountChange {
         label: change_of_text "label",
         window: change_of_number "window",
         max_fee_per_gas: change_of_number "maxFeePerGas",
         max_tx_fee: change_of_number "maxTxFee",
+        max_value: change_of_number "maxValue",
+        allowed_calls: change_of_texts "allowedCalls",
         enabled: flag "enabled",
     }
     Create {
@@ -106,23 +109,16 @@ impl FromFields for Access {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
         let address = fields.text("address")?;
         let address = fields.required("address", address)?;
-        Ok(Self { address, storage_keys: texts(fields, "storageKeys")? })
+        let storage_keys = fields.texts("storageKeys")?;
+        Ok(Self { address, storage_keys: fields.required("storageKeys", storage_keys)? })
     }
 }
 
 impl FromFields for NewPool {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
-        Ok(Self { members: texts(fields, "members")? })
+        let members = fields.texts("members")?;
+        Ok(Self { members: fields.required("members", members)? })
     }
-}
-
-/// The texts of a required array.
-fn texts(fields: &mut Fields<'_>, name: &'static str) -> Result<Vec<String>, Problem> {
-    let given = fields.array(name)?;
-    let given = fields.required(name, given)?.into_iter().enumerate();
-    let path = fields.at(name);
-    let read = |(place, one): (usize, &RawValue)| text(&format!("{path}[{place}]"), one);
-    given.map(read).collect()
 }
 
 /// The reason of an action, for the audit trail.

@@ -112,6 +112,8 @@ const fn code_of(refused: RefusalKind) -> ErrorCode {
         RefusalKind::TxTooLarge => ErrorCode::TxTooLarge,
         RefusalKind::FeeCapTooLow => ErrorCode::FeeCapTooLow,
         RefusalKind::InvalidTransaction => ErrorCode::InvalidTransaction,
+        RefusalKind::ValueAboveCap => ErrorCode::ValueAboveCap,
+        RefusalKind::CallNotAllowed => ErrorCode::CallNotAllowed,
     }
 }
 
