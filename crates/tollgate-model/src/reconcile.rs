@@ -3,8 +3,8 @@
 //! Pure functions: the worker reads the counts at each takeover, every `reconcile.interval` and after any
 //! sign of drift, calls [`reconcile`], carries the steps out, and calls again when a search is done. The
 //! cursor only moves forward (I4). A slot is called taken only if a foreign transaction was *seen* in it,
-//! in a settled block, and *all* own attempts were searched, on more than one endpoint if there are
-//! several. A search without a result is never evidence (I8): an unproven slot becomes STUCK, and the
+//! in a settled block, and is none of *all* own attempts. If one endpoint alone shows it, the receipts of the
+//! attempts must be missing as well, on more than one endpoint if there are several. A search without a result is never evidence (I8): an unproven slot becomes STUCK, and the
 //! search goes on.
 
 use std::collections::BTreeSet;
@@ -18,7 +18,7 @@ use crate::diagnose::witnesses_needed;
 use crate::ids::{InvalidValue, Nonce};
 use crate::nonce::{Mode, SubmitterStatus, Unexplained, unexplained};
 use crate::port::batch::CursorMove;
-use crate::port::chain::{AccountCounts, CountSupport, Occupant};
+use crate::port::chain::{AccountCounts, CountSupport, Occupant, OccupantSupport};
 use crate::state::{StuckReason, Tracking, TxState};
 
 /// One endpoint's answer about the receipt of one attempt.
@@ -53,8 +53,10 @@ pub enum Search {
 /// Judges a search: for each attempt, in order, its hash and each endpoint's answer about its receipt; and
 /// the transaction that was seen in the slot, if there is one.
 ///
-/// I8: missing receipts prove nothing, because receipts are pruned. A foreign transaction counts only if
-/// enough endpoints have no receipt of any attempt.
+/// I8: missing receipts prove nothing, because receipts are pruned. A foreign transaction that is
+/// corroborated decides alone, because a nonce is used once: no attempt of ours can be in the slot as long as
+/// its block is canonical. So an endpoint that counts too little for ever, or does not answer, prevents no end
+/// (I15). One that a single endpoint shows counts only if enough endpoints have no receipt of any attempt.
 pub fn judge_search(
     attempts: &[TxHash],
     looked: &[impl AsRef<[ReceiptLookup]>],
@@ -68,15 +70,20 @@ pub fn judge_search(
     if let Some(attempt) = attempts.iter().position(|hash| *hash == seen.tx_hash) {
         return Search::ReceiptMissing { attempt, seen };
     }
+    match seen.support {
+        OccupantSupport::Corroborated => Search::Foreign { seen },
+        OccupantSupport::Single if is_denied(looked) => Search::Foreign { seen },
+        OccupantSupport::Single => Search::InVain,
+    }
+}
+
+/// Returns whether enough endpoints have no receipt of any attempt, although they count the slot.
+fn is_denied(looked: &[impl AsRef<[ReceiptLookup]>]) -> bool {
     let denied = |said: &[ReceiptLookup]| {
         let witnesses = said.iter().filter(|lookup| **lookup == ReceiptLookup::NotThere).count();
         witnesses >= witnesses_needed(said.len())
     };
-    if !looked.is_empty() && looked.iter().all(|said| denied(said.as_ref())) {
-        Search::Foreign { seen }
-    } else {
-        Search::InVain
-    }
+    !looked.is_empty() && looked.iter().all(|said| denied(said.as_ref()))
 }
 
 /// The standing of a block in the chain, as far as is known.
@@ -254,10 +261,17 @@ pub fn reconcile(view: &ReconcileView<'_>) -> Result<Vec<ReconcileStep>, Invalid
     Ok(steps)
 }
 
-/// Returns whether it depends on the claim of a single endpoint which nonces are holes.
-pub fn has_disputed_holes(view: &ReconcileView<'_>) -> Result<bool, InvalidValue> {
+/// Returns whether it depends on the claim of a single endpoint which nonces are holes, or whether an open
+/// slot is used. Then the claim has to be proven: otherwise a slot that an outsider used would never be searched
+/// while another endpoint counts too little (I15).
+pub fn has_disputed_slots(view: &ReconcileView<'_>) -> Result<bool, InvalidValue> {
     let without_claim = AccountCounts { support: CountSupport::Overdue, ..view.counts };
-    Ok(holes_in(view, view.counts)? != holes_in(view, without_claim)?)
+    let AccountCounts { mined, highest, support, .. } = view.counts;
+    let is_claimed = |slot: &OpenSlot| {
+        slot.state != TxState::Tracking(Tracking::Mined) && (mined..highest).contains(&slot.nonce)
+    };
+    let is_used_by_claim = support == CountSupport::Open && view.open.iter().any(is_claimed);
+    Ok(is_used_by_claim || holes_in(view, view.counts)? != holes_in(view, without_claim)?)
 }
 
 fn holes_in(view: &ReconcileView<'_>, counts: AccountCounts) -> Result<Vec<Hole>, InvalidValue> {
@@ -290,7 +304,10 @@ fn steps_for(slot: &OpenSlot, view: &ReconcileView<'_>) -> Vec<ReconcileStep> {
             vec![ReconcileStep::AwaitFinality { nonce }]
         }
         (Search::ReceiptMissing { .. } | Search::InVain, _) => {
-            let is_used = view.settled.is_some_and(|settled| nonce < settled.count);
+            // A block that shows an attempt of ours tells as much as the count, which one endpoint can
+            // keep too low.
+            let is_used = slot.block == BlockStanding::Settled && slot.search != Search::InVain
+                || view.settled.is_some_and(|settled| nonce < settled.count);
             let is_told = slot.state == TxState::Stuck(StuckReason::Unproven);
             let gives_up = is_used && !is_told && slot.unproven_for >= view.patience;
             let step = gives_up.then_some(ReconcileStep::Unproven { nonce });

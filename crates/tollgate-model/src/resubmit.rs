@@ -178,6 +178,9 @@ pub fn decide(rules: &ResubmitRules, view: &ResubmitView, now: Timestamp) -> Res
         Sending::OnceUnhindered if view.hindrance_is_over => return ResubmitDecision::Resend,
         // I15: the outage in which its time ran out ends without a policy or an operator.
         Sending::OnceUnhindered if is_unheard(view.last_answer) => {}
+        // I15: its time ran out and its resends did not. Pools may have lost it in an outage since they accepted it.
+        Sending::OnceUnhindered
+            if is_timed_out(view.state) && view.resends < rules.max_attempts => {}
         Sending::OnceUnhindered => return ResubmitDecision::Leave,
         Sending::Impatiently if view.is_head => {
             if let Some(reason) = out_of_patience(rules, view, now) {
@@ -261,7 +264,7 @@ pub const fn hold(state: TxState, last_answer: Option<AnswerClass>) -> Option<St
 enum Sending {
     No,
     /// STUCK without a known cause: sent again until a node answers, and once a cause that was found later
-    /// is gone.
+    /// is gone; by time alone also until its resends are used up.
     OnceUnhindered,
     Impatiently,
     ForEver,
@@ -293,6 +296,10 @@ const fn sending(state: TxState) -> Sending {
         | TxState::Confirmed
         | TxState::Failed(_) => Sending::No,
     }
+}
+
+const fn is_timed_out(state: TxState) -> bool {
+    matches!(state, TxState::Stuck(StuckReason::TimedOut))
 }
 
 const fn is_outage(last_answer: Option<AnswerClass>) -> bool {

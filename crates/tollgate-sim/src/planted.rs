@@ -6,7 +6,7 @@ mod store;
 
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
-use tollgate_model::port::chain::{CallEstimate, Occupant};
+use tollgate_model::port::chain::{CallEstimate, Occupant, OccupantSupport};
 use tollgate_model::port::{Completion, FencedBatch, KnownRequest, OpenTx, Section, TxStore};
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::sql::Overrides;
@@ -126,6 +126,8 @@ bugs! {
     ChainLeftOut,
     /// A request for a pool is assigned anew each time.
     AssignmentForgotten,
+    /// An outsider's transaction that two endpoints show counts as the word of one.
+    OccupantsIgnored,
 }
 
 impl Bug {
@@ -218,6 +220,10 @@ impl Bug {
             Self::RouteIgnored => plan.private = true,
             Self::ScheduleForgotten => {
                 (plan.faults.restart, plan.faults.clock_jump) = (0.3, 0.0);
+            }
+            Self::OccupantsIgnored => {
+                plan.tell(Lie::Counts(-1_000));
+                (plan.mode, plan.endpoints, plan.faults.foreign) = (Mode::Pipelined, 2, 0.3);
             }
             // The others show in any plan.
             _ => {}
@@ -361,5 +367,6 @@ pub(crate) fn made_up(world: &World, slots: &[Nonce], seen: &mut Vec<Occupant>) 
         tx_hash: TxHash::ZERO,
         block_number: first.number,
         block_hash: first.hash,
+        support: OccupantSupport::Single,
     }));
 }

@@ -8,7 +8,7 @@ use tollgate_model::answer::AnswerClass;
 use tollgate_model::diagnose::{EndpointReport, PoolContent};
 use tollgate_model::port::chain::{
     Block, BlockRef, BlockTag, Call, CallEstimate, ChainUnavailable, FeeQuote, Occupant,
-    OccupantSearch, PastCount, SendAnswer, SlotSearch, TxLocation,
+    OccupantSearch, OccupantSupport, PastCount, SendAnswer, SlotSearch, TxLocation,
 };
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::reconcile::ReceiptLookup;
@@ -125,7 +125,24 @@ pub fn pool_report(view: &View<'_>, of: Address, attempts: &[TxHash]) -> Endpoin
     EndpointReport { pool: Some(content), knows_it: Some(knows_it) }
 }
 
-pub fn occupants(view: &View<'_>, of: Address, slots: &[Nonce]) -> OccupantSearch {
+/// The transactions that a view shows in slots. They are corroborated if two of the `witnesses` show them.
+pub fn occupants(
+    view: &View<'_>,
+    witnesses: &[View<'_>],
+    of: Address,
+    slots: &[Nonce],
+) -> OccupantSearch {
+    let shows = |witness: &&View<'_>, hash: &TxHash, block: &CoreBlock| {
+        let found = witness.tx(hash);
+        matches!(found, Some(Found::Mined(in_block, _)) if in_block.hash == block.hash)
+    };
+    let support = |hash: &TxHash, block: &CoreBlock| {
+        let count = witnesses.iter().filter(|witness| shows(witness, hash, block)).count();
+        match count {
+            0 | 1 => OccupantSupport::Single,
+            _ => OccupantSupport::Corroborated,
+        }
+    };
     let txs = view.blocks().flat_map(|block| block.txs.iter().map(move |tx| (block, tx)));
     let in_slots = txs.filter(|(_, tx)| tx.sender == of && slots.contains(&nonce(tx.nonce())));
     let seen: Vec<Occupant> = in_slots
@@ -134,6 +151,7 @@ pub fn occupants(view: &View<'_>, of: Address, slots: &[Nonce]) -> OccupantSearc
             tx_hash: tx.hash,
             block_number: block.number(),
             block_hash: block.hash,
+            support: support(&tx.hash, block),
         })
         .collect();
     let is_short = seen.len() < slots.len();

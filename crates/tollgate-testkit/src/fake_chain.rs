@@ -294,6 +294,12 @@ impl FakeChain {
         self.script(|script| script.endpoints[index].is_silent = is_silent);
     }
 
+    /// One of the endpoints counts no transaction of any account for ever, and shows its blocks all the same.
+    /// Searches for receipts are affected; for the counts themselves see `script_counts`.
+    pub fn endpoint_counts_nothing(&self, index: usize) {
+        self.script(|script| script.endpoints[index].counts_nothing = true);
+    }
+
     /// Endpoints find no receipt by its hash, as if their index lagged, or find them again. Receipts
     /// of a block are not affected.
     pub fn lose_receipts(&self, loses: bool) {

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use tollgate_engine::{ActError, Engine, EngineOptions};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
+use tollgate_model::port::chain::{AccountCounts, CountSupport};
 use tollgate_model::port::{AlertKind, Page};
 use tollgate_model::reconcile::CannotResume;
 use tollgate_model::resubmit::ResubmitRules;
-use tollgate_model::{Failed, Queued, StuckReason, TxId, TxState};
+use tollgate_model::{Failed, Nonce, Queued, StuckReason, TxId, TxState};
 use tollgate_testkit::fake_chain::{FakeChain, Query, Reorged, TxMatch};
 
 use crate::support::{
@@ -78,6 +79,38 @@ async fn no_slot_is_called_taken_while_an_endpoint_is_silent() {
     cluster.chain.silence_endpoint(1, false);
     cluster.mine_until_final(&ids).await;
     assert_eq!(cluster.record(ids[0]).await.row.state, TAKEN);
+}
+
+/// One of two endpoints counts nothing for ever, and it was the only one that answered when the slots were
+/// assigned: an outsider had used them before. The other one's count has to be proven first.
+#[tokio::test(flavor = "multi_thread")]
+async fn used_slots_end_as_nonce_taken_although_one_endpoint_counts_too_little_for_ever() {
+    let cluster = Cluster::pipelined().await;
+    let of = account(1).address;
+    for _ in 0..3 {
+        cluster.chain.outsider_mines(of);
+    }
+    cluster.chain.set_endpoints(2);
+    cluster.chain.endpoint_counts_nothing(1);
+    let at = |count| Nonce::new(count).unwrap();
+    let none = AccountCounts::confirmed(Nonce::MIN, Nonce::MIN);
+    cluster.chain.script_counts(of, Some(none));
+    let engine = cluster.node("a", watchful(options()));
+    let mut ids = transfers(&engine, [10, 11, 12]).await;
+    assert_eq!(cluster.submitter(account(1)).await.next_nonce, at(3), "slots that are used");
+    let disputed = AccountCounts { highest: at(3), support: CountSupport::Open, ..none };
+    cluster.chain.script_counts(of, Some(disputed));
+    let wanted = cluster.chain.proofs_wanted();
+    cluster.eventually("proof", async || cluster.chain.proofs_wanted() > wanted).await;
+    cluster.chain.script_counts(of, Some(AccountCounts::confirmed(at(3), at(3))));
+    cluster.mine_until_final(&ids).await;
+    for id in &ids {
+        assert_eq!(cluster.record(*id).await.row.state, TAKEN, "I15");
+    }
+    cluster.chain.script_counts(of, None);
+    ids = transfers(&engine, [13]).await;
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.record(ids[0]).await.row.state, TxState::Confirmed);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -59,6 +59,22 @@ async fn transaction_that_timed_out_in_an_outage_is_sent_again_when_it_is_over()
     assert_eq!(cluster.paid(account(1)), [10], "I15: by itself");
 }
 
+/// A node had accepted it, and its pool was lost while the time ran out.
+#[tokio::test(flavor = "multi_thread")]
+async fn transaction_that_a_pool_lost_before_it_timed_out_is_sent_again() {
+    let cluster = Cluster::pipelined().await;
+    cluster.chain.hold(TxMatch::Value(10));
+    let engine = cluster.node("a", impatient());
+    let ids = pending(&cluster, &engine, [10]).await;
+    cluster.chain.forget_pool();
+    cluster.chain.release(TxMatch::Value(10));
+    cluster.clock.advance(60 * SECOND);
+    cluster.until(ids[0], "timed out", |tx| tx.row.state == TIMED_OUT).await;
+    cluster.clock.advance(impatient().resubmit.interval * 2);
+    cluster.mine_until_final(&ids).await;
+    assert_eq!(cluster.paid(account(1)), [10], "I15: by itself");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn patience_restarts_after_an_operator_action() {
     let cluster = Cluster::pipelined().await;

@@ -16,7 +16,7 @@ use futures_util::{StreamExt as _, stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tollgate_model::port::TxReceipt;
+use tollgate_model::port::{ReceiptDetails, TxReceipt};
 use tollgate_model::receipt_support::BlockFinding;
 use tollgate_model::{B256, TxHash, keccak256};
 
@@ -140,8 +140,12 @@ impl ProvenBlock {
         let found = match is_whole.then(|| proven_receipts(&self.header, list)) {
             Some(Err(FalseReceipts)) => ReceiptEvidence::False,
             Some(Ok(Some(receipts))) => {
-                let placed = self.hashes.iter().zip(receipts);
-                let placed = placed.map(|(hash, it)| (*hash, TxReceipt { tx_hash: *hash, ..it }));
+                let placed = self.hashes.iter().zip(receipts).enumerate();
+                let placed = placed.map(|(at, (hash, it))| {
+                    let transaction_index = u32::try_from(at).ok();
+                    let details = ReceiptDetails { transaction_index, ..it.details };
+                    (*hash, TxReceipt { tx_hash: *hash, details, ..it })
+                });
                 ReceiptEvidence::Proven(placed.collect())
             }
             Some(Ok(None)) | None => ReceiptEvidence::Unprovable,
@@ -216,6 +220,19 @@ fn prove(hash: B256, block: Value) -> BlockEvidence {
     let hashes = encoded.iter().map(keccak256).collect();
     let receipts = ReceiptEvidence::Unread;
     BlockEvidence::Proven(Box::new(ProvenBlock { header, hashes, receipts }))
+}
+
+/// Returns whether the hash of a block covers a transaction, by the contents that one endpoint shows.
+pub(super) async fn covers(
+    member: &PoolMember,
+    block: B256,
+    tx_hash: TxHash,
+    deadline: Instant,
+) -> bool {
+    let params = json!([block.to_string(), true]);
+    let call = member.endpoint.call_until::<Option<Value>>("eth_getBlockByHash", params, deadline);
+    let Ok(Some(shown)) = call.await else { return false };
+    matches!(prove(block, shown), BlockEvidence::Proven(block) if block.hashes.contains(&tx_hash))
 }
 
 /// Returns whether an endpoint's block at a height does not match its own hash; `None` if it does not show one.
@@ -311,6 +328,16 @@ mod tests {
             let invented = TxReceipt { tx_hash: B256::repeat_byte(7), ..receipt };
             assert_eq!(evidence.finding(&invented), BlockFinding::Absent);
         }
+    }
+
+    #[test]
+    fn place_of_a_transaction_is_that_in_the_proven_block_whatever_its_receipt_shows() {
+        let (hash, block, honest) = recorded();
+        let mut receipts = honest.clone();
+        receipts[2]["transactionIndex"] = json!("0x63");
+        let evidence = evidence(hash, block, &receipts);
+        let proven = BlockFinding::Proven(Box::new(shown(&honest, 2)));
+        assert_eq!(evidence.finding(&shown(&receipts, 2)), proven);
     }
 
     #[test]

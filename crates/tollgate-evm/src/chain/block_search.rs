@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt, stream};
 use serde_json::json;
-use tollgate_model::port::chain::Occupant;
+use tollgate_model::port::chain::{Occupant, OccupantSupport};
 use tollgate_model::{Address, Nonce};
 
 use super::occupants::REMEMBERED_DEPTH;
@@ -283,12 +283,13 @@ pub(super) async fn read(
     }
 }
 
-/// Notes the account's transactions in a block.
+/// Notes the account's transactions in a block, each as shown by one endpoint.
 pub(super) fn note(of: Address, block: &FullBlockJson, shown: &mut BTreeMap<u64, Occupant>) {
     for tx in block.transactions.iter().filter(|tx| tx.from.is_some_and(|from| from.0 == of)) {
         let Some(Ok(nonce)) = tx.nonce.map(|nonce| Nonce::new(nonce.0)) else { continue };
         let (block_number, block_hash) = (block.number.0, block.hash.0);
-        let occupant = Occupant { nonce, tx_hash: tx.hash.0, block_number, block_hash };
+        let (tx_hash, support) = (tx.hash.0, OccupantSupport::Single);
+        let occupant = Occupant { nonce, tx_hash, block_number, block_hash, support };
         shown.insert(nonce.get(), occupant);
     }
 }

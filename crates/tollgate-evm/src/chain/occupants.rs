@@ -5,9 +5,11 @@
 //! old states is asked for whole blocks instead, from the newest down, a bounded number at a time (I13).
 //! A transaction that is not found is not known: nothing here shows that a slot is empty or that a
 //! transaction does not exist (I8). Where several endpoints are configured, two must show the same
-//! transaction. One is enough after no other one has shown that block for
-//! [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after) (I15), and never if
-//! another one shows the block differently.
+//! transaction, or one shows it in a block that another one has as well, and the block's hash covers it.
+//! One is enough after no other one has shown that block for
+//! [`ChainConfig::single_source_after`](super::ChainConfig::single_source_after) (I15): corroborated if the block's
+//! hash covers the transaction. One is never enough if another one has another block there, or shows the block
+//! without the transaction and nothing is proven.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,9 +19,10 @@ use alloy_eips::eip2718::Encodable2718 as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::diagnose::witnesses_needed;
-use tollgate_model::port::chain::{Occupant, OccupantSearch};
+use tollgate_model::port::chain::{Occupant, OccupantSearch, OccupantSupport};
 use tollgate_model::{Address, Nonce, TxHash, keccak256};
 
+use super::block_proof::covers;
 use super::block_search::{BlockScan, EndpointSearch, Miss, note, read};
 use super::corroboration::SingleSource;
 use super::count_proofs::{LoneClaim, Verdict};
@@ -78,7 +81,8 @@ impl BlockScans {
 }
 
 /// Asks one endpoint after the other until each slot's transaction was shown by as many as needed: two
-/// where several are configured (I8), because one endpoint alone may show an invented one.
+/// where several are configured (I8), because one endpoint alone may show an invented one. Its block decides if
+/// another endpoint has the same block and leaves the transaction out.
 pub(super) async fn occupants(
     router: &Router,
     scans: &BlockScans,
@@ -106,7 +110,11 @@ pub(super) async fn occupants(
             shown.push((occupant, member.clone()));
             if shown.iter().filter(|(other, _)| *other == occupant).count() >= needed {
                 missing.remove(&occupant.nonce.get());
-                seen.push(occupant);
+                let support = match needed {
+                    0 | 1 => OccupantSupport::Single,
+                    _ => OccupantSupport::Corroborated,
+                };
+                seen.push(Occupant { support, ..occupant });
             }
         }
         if let Some((head, _)) = search.counts.last_key_value() {
@@ -119,21 +127,17 @@ pub(super) async fn occupants(
         if !missing.contains(&nonce) {
             continue;
         }
-        let (mut witnesses, mut is_contradicted) = (1, false);
-        for other in readers.iter().filter(|other| other.place != by.place) {
-            match shows(router, other, of, occupant).await {
-                Some(true) => witnesses += 1,
-                Some(false) => is_contradicted = true,
-                None => {}
-            }
-            if witnesses >= needed {
-                break;
-            }
-        }
-        let is_alone = witnesses < needed;
-        if scans.is_enough(router, tx_hash, witnesses) && !(is_alone && is_contradicted) {
+        let others = ask_others(router, &readers, by, of, occupant).await;
+        let is_corroborated = others.corroborate(router, by, of, occupant).await;
+        let witnesses = if is_corroborated { needed } else { 1 };
+        let is_contradicted = !is_corroborated && others.contradict();
+        if scans.is_enough(router, tx_hash, witnesses) && !is_contradicted {
             missing.remove(&nonce);
-            seen.push(*occupant);
+            let support = match is_corroborated || is_proven(router, by, of, occupant).await {
+                true => OccupantSupport::Corroborated,
+                false => OccupantSupport::Single,
+            };
+            seen.push(Occupant { support, ..*occupant });
         } else {
             let name = by.endpoint.name();
             refusals.push(format!("{name}: alone in showing {tx_hash} in slot {nonce}"));
@@ -171,18 +175,76 @@ pub(super) async fn prove_slot(
         Err(Miss::Contradicted(_)) => return Verdict::Contradicted,
         Err(Miss::Unknown(_)) => return Verdict::Unknown,
     };
-    for other in readers.iter().filter(|other| other.place != member.place) {
-        match shows(router, other, of, &occupant).await {
-            Some(true) => return Verdict::Shown,
-            Some(false) => return Verdict::Unknown,
-            None => {}
-        }
+    let others = ask_others(router, &readers, member, of, &occupant).await;
+    if others.corroborate(router, member, of, &occupant).await {
+        return Verdict::Shown;
     }
     // Nobody but the account can have signed for the slot.
-    match is_signed(router, member, of, &occupant).await {
+    match !others.contradict() && is_signed(router, member, of, &occupant).await {
         true => Verdict::Shown,
         false => Verdict::Unknown,
     }
+}
+
+/// What the other endpoints have where one endpoint shows a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct OtherBlocks {
+    /// The same transaction in the same block.
+    is_shown: bool,
+    /// The same block without the transaction.
+    is_left_out: bool,
+    /// Another block.
+    differs: bool,
+}
+
+impl OtherBlocks {
+    const fn contradict(self) -> bool {
+        self.is_left_out || self.differs
+    }
+
+    /// Returns whether the transaction does not rest on one endpoint's word: a second one shows it, or a second one
+    /// has the block and the block's hash covers the transaction, which the account has signed for this slot.
+    async fn corroborate(
+        self,
+        router: &Router,
+        by: &PoolMember,
+        of: Address,
+        occupant: &Occupant,
+    ) -> bool {
+        self.is_shown || self.is_left_out && is_proven(router, by, of, occupant).await
+    }
+}
+
+/// Returns whether the hash of its block covers a transaction, which the account has signed for the slot.
+async fn is_proven(router: &Router, by: &PoolMember, of: Address, occupant: &Occupant) -> bool {
+    let Occupant { block_hash, tx_hash, .. } = *occupant;
+    covers(by, block_hash, tx_hash, router.deadline()).await
+        && is_signed(router, by, of, occupant).await
+}
+
+/// Asks the other endpoints for the block of a transaction that one endpoint shows, until a second one shows it too.
+async fn ask_others(
+    router: &Router,
+    readers: &[Arc<PoolMember>],
+    by: &PoolMember,
+    of: Address,
+    occupant: &Occupant,
+) -> OtherBlocks {
+    let mut found = OtherBlocks::default();
+    for other in readers.iter().filter(|other| other.place != by.place) {
+        let Ok(block) = read(router, other, occupant.block_number).await else { continue };
+        let mut shown = BTreeMap::new();
+        note(of, &block, &mut shown);
+        if shown.get(&occupant.nonce.get()) == Some(occupant) {
+            found.is_shown = true;
+            break;
+        }
+        match block.hash.0 == occupant.block_hash {
+            true => found.is_left_out = true,
+            false => found.differs = true,
+        }
+    }
+    found
 }
 
 /// Returns whether the transaction that an endpoint shows has the account's signature and the slot's nonce.
@@ -200,17 +262,4 @@ async fn is_signed(router: &Router, member: &PoolMember, of: Address, occupant: 
     let signer = tx.signature().recover_address_from_prehash(&tx.signature_hash()).ok();
     let hash = keccak256(tx.encoded_2718());
     (signer, tx.nonce(), hash) == (Some(of), occupant.nonce.get(), occupant.tx_hash)
-}
-
-/// Whether an endpoint has the same transaction in the same block; `None` if it does not show the block.
-async fn shows(
-    router: &Router,
-    member: &PoolMember,
-    of: Address,
-    occupant: &Occupant,
-) -> Option<bool> {
-    let block = read(router, member, occupant.block_number).await.ok()?;
-    let mut shown = BTreeMap::new();
-    note(of, &block, &mut shown);
-    Some(shown.get(&occupant.nonce.get()) == Some(occupant))
 }

@@ -11,6 +11,7 @@ mod endpoint;
 mod explaining;
 mod fake;
 mod fee_quotes;
+mod occupant_proofs;
 mod overriding;
 mod private;
 mod properties;

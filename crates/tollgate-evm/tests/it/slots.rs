@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::{EndpointConfig, Role};
-use tollgate_model::port::chain::{Chain, SlotSearch};
+use tollgate_model::port::chain::{Chain, OccupantSupport, SlotSearch};
 use tollgate_model::reconcile::{ReceiptLookup, Search};
 use tollgate_model::{Address, B256, TxHash};
 
@@ -428,6 +428,16 @@ async fn occupant_that_one_of_several_endpoints_shows_alone_is_not_seen() {
     // One that counts too little finds nothing by itself, and has the block all the same.
     nodes[0].set().fixed.insert("eth_getTransactionCount", Ok(json!("0x1")));
     assert_eq!(occupant(&two, SOMEBODY, 4, 1_000).await, Ok(in_slot(4)));
+    // I15: both show it, so nothing else is needed for a slot that is foreign.
+    let seen = two.occupants(SOMEBODY, &[nonce(4)], 1_000).await.seen[0];
+    assert_eq!(seen.support, OccupantSupport::Corroborated);
+    let looked = two.search(SOMEBODY, nonce(4), &[OLDER, OURS]).await.looked;
+    let judged = tollgate_model::reconcile::judge_search(&[OLDER, OURS], &looked, Some(seen));
+    assert_eq!(judged, Search::Foreign { seen }, "{looked:?}");
+    let alone = connect(vec![nodes[1].http()]).await;
+    heads_at(&alone, 60).await;
+    let seen = alone.occupants(SOMEBODY, &[nonce(4)], 1_000).await.seen[0];
+    assert_eq!(seen.support, OccupantSupport::Single, "the only endpoint");
     // One that can't be asked leaves it open: a single one's word is no evidence (I8).
     nodes[0].set().behaviour = Behaviour::Down;
     occupant(&two, SOMEBODY, 4, 1_000).await.unwrap_err();

@@ -249,6 +249,18 @@ pub struct Occupant {
     pub tx_hash: TxHash,
     pub block_number: u64,
     pub block_hash: B256,
+    pub support: OccupantSupport,
+}
+
+/// The support of a transaction that was seen in a slot.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OccupantSupport {
+    /// Two endpoints show it in the same block, or one does and the hash of the block covers it: of a block that
+    /// another endpoint has as well, or that no other one has shown for long.
+    Corroborated,
+    /// One endpoint alone shows it, and nothing proves it: it is the only one, or no other has shown the block for
+    /// long.
+    Single,
 }
 
 /// The result of a search for the transactions in used slots. A slot without a result is

@@ -13,7 +13,8 @@ const STRANGER: TxHash = TxHash::repeat_byte(9);
 
 fn seen(tx_hash: TxHash) -> Occupant {
     let (block_number, block_hash) = (30, TxHash::repeat_byte(30));
-    Occupant { nonce: nonce(4), tx_hash, block_number, block_hash }
+    let support = OccupantSupport::Single;
+    Occupant { nonce: nonce(4), tx_hash, block_number, block_hash, support }
 }
 
 fn foreign(block: BlockStanding) -> OpenSlot {
@@ -155,6 +156,37 @@ fn slot_without_proof_is_stuck_after_patience_if_its_use_is_settled_and_looked_f
 }
 
 #[test]
+fn own_transaction_in_a_settled_block_without_a_receipt_is_stuck_however_little_is_counted() {
+    let ours = Search::ReceiptMissing { attempt: 0, seen: seen(OURS) };
+    let after = |search, block| {
+        let open = [OpenSlot { block, unproven_for: PATIENCE, ..slot(4, PENDING, search) }];
+        steps(&ReconcileView { settled: settled(0, false), ..view(Mode::Pipelined, 5, 5, &open) })
+    };
+    let look = ReconcileStep::FindReceipts { nonce: nonce(4) };
+    let stuck = [ReconcileStep::Unproven { nonce: nonce(4) }, look];
+    assert_eq!(after(ours, BlockStanding::Settled), stuck);
+    assert_eq!(after(ours, BlockStanding::Open), [look], "a reorg may undo it");
+    assert_eq!(after(Search::InVain, BlockStanding::Settled), [look], "I8: nothing was seen");
+}
+
+#[test]
+fn open_slot_that_one_endpoint_calls_mined_is_disputed_until_the_claim_is_settled() {
+    let disputed = |state, mined, highest, support| {
+        let open = [slot(4, state, Search::NotYet)];
+        let base = view(Mode::Pipelined, 5, 0, &open);
+        let counts = AccountCounts { highest: nonce(highest), support, ..base.counts };
+        let counts = AccountCounts { mined: nonce(mined), ..counts };
+        has_disputed_slots(&ReconcileView { counts, final_end: nonce(4), ..base }).unwrap()
+    };
+    assert!(disputed(PENDING, 0, 5, CountSupport::Open));
+    assert!(disputed(PENDING, 4, 5, CountSupport::Open));
+    assert!(!disputed(PENDING, 5, 5, CountSupport::Open), "it is used");
+    assert!(!disputed(PENDING, 0, 4, CountSupport::Open), "nobody counts it");
+    assert!(!disputed(MINED, 0, 5, CountSupport::Open), "its receipt is known");
+    assert!(!disputed(PENDING, 0, 5, CountSupport::Overdue), "nothing more to wait for");
+}
+
+#[test]
 fn a_foreign_transaction_in_an_open_strict_slot_protects_when_it_is_settled() {
     let open = [foreign(BlockStanding::Open)];
     let strict = view(Mode::Strict, 5, 5, &open);
@@ -191,6 +223,30 @@ fn search_finds_a_stranger_only_if_seen_and_if_two_endpoints_of_two_have_no_rece
     ] {
         assert_eq!(judge(unfinished, stranger), Search::InVain, "{unfinished:?}");
     }
+}
+
+#[test]
+fn corroborated_stranger_decides_alone_whatever_endpoints_count() {
+    use ReceiptLookup::{Behind, Found, NoAnswer, NotThere};
+    let attempts = [OLDER, OURS];
+    let corroborated = |hash| Occupant { support: OccupantSupport::Corroborated, ..seen(hash) };
+    let judge = |looked: &[&[ReceiptLookup]], hash| {
+        judge_search(&attempts, looked, Some(corroborated(hash)))
+    };
+    let foreign = Search::Foreign { seen: corroborated(STRANGER) };
+    for looked in [
+        &[&[NotThere, Behind][..], &[NotThere, Behind]][..],
+        &[&[NoAnswer, NoAnswer], &[Behind, NoAnswer]],
+        &[],
+    ] {
+        assert_eq!(judge(looked, STRANGER), foreign, "I15: {looked:?}");
+        for (attempt, ours) in attempts.into_iter().enumerate() {
+            let pruned = Search::ReceiptMissing { attempt, seen: corroborated(ours) };
+            assert_eq!(judge(looked, ours), pruned, "any attempt of ours is ours");
+        }
+    }
+    let receipt = judge(&[&[NotThere, Behind], &[NotThere, Found]], STRANGER);
+    assert_eq!(receipt, Search::Ours { attempt: 1 }, "a receipt is examined first");
 }
 
 #[test]

@@ -70,7 +70,7 @@ fn hindered_transaction_is_stuck_for_that_reason_and_still_resent() {
 fn timed_out_transaction_is_resent_once_its_hindrance_is_gone() {
     for reason in [StuckReason::TimedOut, StuckReason::ResubmitsExhausted] {
         let last_answer = Some(AnswerClass::Accepted);
-        let stuck = ResubmitView { last_answer, ..view(TxState::Stuck(reason)) };
+        let stuck = ResubmitView { last_answer, resends: 20, ..view(TxState::Stuck(reason)) };
         assert_eq!(decide(&rules(), &stuck, at(9_999)), ResubmitDecision::Leave);
         let free = ResubmitView { hindrance_is_over: true, ..stuck };
         assert_eq!(decide(&rules(), &free, at(1)), ResubmitDecision::Resend);
@@ -86,8 +86,21 @@ fn transaction_that_timed_out_in_an_outage_is_resent_until_a_node_answers() {
         assert_eq!(decide(&rules(), &unheard, at(29)), wait);
         assert_eq!(decide(&rules(), &unheard, at(30)), ResubmitDecision::Resend, "I15");
     }
-    let heard = ResubmitView { last_answer: Some(AnswerClass::Accepted), ..stuck };
-    assert_eq!(decide(&rules(), &heard, at(30)), ResubmitDecision::Leave);
+}
+
+#[test]
+fn transaction_that_a_node_had_accepted_before_it_timed_out_is_resent_until_resends_are_used_up() {
+    let stuck = view(TxState::Stuck(StuckReason::TimedOut));
+    let heard = |resends| {
+        let last_answer = Some(AnswerClass::Accepted);
+        decide(&rules(), &ResubmitView { last_answer, resends, ..stuck }, at(9_999))
+    };
+    assert_eq!(heard(0), ResubmitDecision::Resend, "I15: pools may have lost it in an outage");
+    assert_eq!(heard(rules().max_attempts - 1), ResubmitDecision::Resend);
+    assert_eq!(heard(rules().max_attempts), ResubmitDecision::Leave, "I13");
+    let exhausted = view(TxState::Stuck(StuckReason::ResubmitsExhausted));
+    let exhausted = ResubmitView { last_answer: Some(AnswerClass::Accepted), ..exhausted };
+    assert_eq!(decide(&rules(), &exhausted, at(9_999)), ResubmitDecision::Leave);
 }
 
 #[test]

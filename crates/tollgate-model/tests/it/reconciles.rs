@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::nonce;
 use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus, unexplained};
-use tollgate_model::port::chain::{AccountCounts, Occupant};
+use tollgate_model::port::chain::{AccountCounts, Occupant, OccupantSupport};
 use tollgate_model::reconcile::{
     BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search, SettledCount,
     judge_search, reconcile, resume,
@@ -20,7 +20,8 @@ fn hash(of: u8) -> TxHash {
 }
 
 fn seen(tx_hash: TxHash) -> Occupant {
-    Occupant { nonce: nonce(0), tx_hash, block_number: 30, block_hash: hash(30) }
+    let (block_hash, support) = (hash(30), OccupantSupport::Single);
+    Occupant { nonce: nonce(0), tx_hash, block_number: 30, block_hash, support }
 }
 
 fn any_search() -> impl Strategy<Value = Search> {
@@ -117,7 +118,10 @@ proptest! {
                 }
                 ReconcileStep::Unproven { nonce } => {
                     let slot = open.iter().find(|slot| slot.nonce == nonce).unwrap();
-                    prop_assert!(settled.is_some_and(|settled| nonce < settled.count));
+                    let is_ours = matches!(slot.search, Search::ReceiptMissing { .. });
+                    let is_shown = is_ours && slot.block == BlockStanding::Settled;
+                    let is_counted = settled.is_some_and(|settled| nonce < settled.count);
+                    prop_assert!(is_shown || is_counted, "its use is settled");
                     prop_assert!(slot.unproven_for >= PATIENCE);
                     let event = TxEvent::GaveUp(StuckReason::Unproven);
                     prop_assert!(transition(slot.state, event).is_ok());
@@ -173,17 +177,21 @@ proptest! {
     }
 
     #[test]
-    fn slot_is_foreign_only_if_seen_and_by_enough_witnesses_for_every_attempt(
+    fn slot_is_foreign_only_if_seen_by_two_or_by_enough_witnesses_for_every_attempt(
         looked in prop::collection::vec(prop::collection::vec(any_looked(), 3), 0..4),
-        shown in proptest::option::of(0u8..6),
+        shown in proptest::option::of(0u8..6), is_corroborated in any::<bool>(),
     ) {
         let attempts: Vec<_> = (0..looked.len()).map(|at| hash(at as u8)).collect();
-        let shown = shown.map(|shown| seen(hash(shown)));
+        let support = match is_corroborated {
+            true => OccupantSupport::Corroborated,
+            false => OccupantSupport::Single,
+        };
+        let shown = shown.map(|shown| Occupant { support, ..seen(hash(shown)) });
         let found = looked.iter().any(|said| said.contains(&ReceiptLookup::Found));
         let witnessed = |said: &Vec<ReceiptLookup>| {
             said.iter().filter(|lookup| **lookup == ReceiptLookup::NotThere).count() >= 2
         };
-        let denied = !looked.is_empty() && looked.iter().all(witnessed);
+        let denied = is_corroborated || !looked.is_empty() && looked.iter().all(witnessed);
         let is_ours = shown.is_some_and(|shown| attempts.contains(&shown.tx_hash));
         match judge_search(&attempts, &looked, shown) {
             Search::Ours { attempt } => prop_assert!(looked[attempt].contains(&ReceiptLookup::Found)),

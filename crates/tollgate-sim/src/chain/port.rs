@@ -247,7 +247,9 @@ impl Chain for NodeChain {
     async fn occupants(&self, of: Address, slots: &[Nonce], _lookback: u64) -> OccupantSearch {
         let guesses = self.world.has(Bug::AbsenceIsProof);
         let look = |state: &State<'_>, at: usize| {
-            let mut search = chain_answers::occupants(&state.view(at), of, slots);
+            let endpoints = 0..self.world.plan.endpoints;
+            let witnesses: Vec<_> = endpoints.map(|at| state.view(at)).collect();
+            let mut search = chain_answers::occupants(&state.view(at), &witnesses, of, slots);
             // The bug takes a transaction without a receipt for an outsider's.
             for seen in search.seen.iter_mut().filter(|_| guesses) {
                 if receipt_at(state, at, &seen.tx_hash).is_none() {

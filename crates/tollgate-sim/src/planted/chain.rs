@@ -10,8 +10,8 @@ use tollgate_model::answer::{AnswerAction, AnswerClass, action_for};
 use tollgate_model::diagnose::EndpointReport;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
-    ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, PastCount, SendAnswer,
-    SlotSearch, Speed, TxLocation,
+    ChainLimits, ChainUnavailable, FeeQuote, Funds, OccupantSearch, OccupantSupport, PastCount,
+    SendAnswer, SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::port::{TxReceipt, TxStore};
 use tollgate_model::receipt_support::ReceiptSupport;
@@ -82,6 +82,7 @@ impl PlantedChain {
             Bug::AnswerFirst,
             Bug::FirstDoubted,
             Bug::RouteIgnored,
+            Bug::OccupantsIgnored,
         ];
         match here.into_iter().any(|bug| world.has(bug)) {
             true => Arc::new(Self { world, inner }),
@@ -219,6 +220,9 @@ impl Chain for PlantedChain {
         let mut found = self.inner.occupants(of, slots, lookback).await;
         for seen in found.seen.iter_mut().filter(|seen| self.forgets(seen.tx_hash)) {
             seen.tx_hash = TxHash::ZERO;
+        }
+        if self.has(Bug::OccupantsIgnored) {
+            found.seen.iter_mut().for_each(|seen| seen.support = OccupantSupport::Single);
         }
         found
     }

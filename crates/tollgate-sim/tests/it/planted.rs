@@ -80,4 +80,5 @@ bugs! {
     scheduled_intent_sent_early_by_a_new_owner_is_noticed: ScheduleForgotten breaks "notBefore";
     chain_left_out_of_a_create_that_is_passed_on_is_noticed: ChainLeftOut breaks "I7";
     pool_request_assigned_twice_is_noticed: AssignmentForgotten breaks "I7";
+    occupants_that_count_for_nothing_are_noticed: OccupantsIgnored breaks "I15" "I6";
 }

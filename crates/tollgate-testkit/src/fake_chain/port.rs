@@ -30,7 +30,11 @@ impl State {
         }
         let view = self.view(endpoint.lags_by);
         let receipt = chain_answers::receipt(&view, &attempt);
-        chain_answers::lookup(&view, slot, receipt.filter(|_| !self.script.loses_receipts).as_ref())
+        let receipt = receipt.filter(|_| !self.script.loses_receipts);
+        match chain_answers::lookup(&view, slot, receipt.as_ref()) {
+            ReceiptLookup::NotThere if endpoint.counts_nothing => ReceiptLookup::Behind,
+            answer => answer,
+        }
     }
 
     fn report(&self, endpoint: Endpoint, of: Address, attempts: &[TxHash]) -> EndpointReport {
@@ -210,7 +214,10 @@ impl Chain for FakeChain {
         if let Err(error) = self.faults.check(Query::Occupants) {
             return OccupantSearch { seen: Vec::new(), problem: Some(error.to_string()) };
         }
-        chain_answers::occupants(&self.lock().view(0), of, slots)
+        let state = self.lock();
+        let heard = state.script.endpoints.iter().filter(|endpoint| !endpoint.is_silent);
+        let witnesses: Vec<_> = heard.map(|endpoint| state.view(endpoint.lags_by)).collect();
+        chain_answers::occupants(&state.view(0), &witnesses, of, slots)
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {

@@ -61,6 +61,8 @@ pub(super) struct ScriptedAnswer {
 pub(super) struct Endpoint {
     pub(super) lags_by: u64,
     pub(super) is_silent: bool,
+    /// It counts no transaction of any account.
+    pub(super) counts_nothing: bool,
 }
 
 /// The changes that tests make to what is shown of the core.

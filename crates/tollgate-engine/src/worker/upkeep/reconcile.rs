@@ -1,8 +1,8 @@
 //! Compares the chain's count with cursor and open slots, and acts on what differs.
 //!
 //! The rules are the model's. A slot is called taken only after a foreign transaction was seen in it, in a
-//! settled block of the canonical chain, and all its attempts were looked for at every endpoint (I8). The
-//! looking is [`super::search`]'s.
+//! settled block of the canonical chain, and is none of its attempts (I8). The looking is
+//! [`super::search`]'s.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tollgate_model::port::chain::{AccountCounts, Occupant, PastCount};
 use tollgate_model::port::{AlertKind, FinalSlot, Page, StatusChange, TxUpdate, WaitKind};
 use tollgate_model::reconcile::{
     BlockStanding, Foreign, OpenSlot, ReconcileStep, ReconcileView, SettledCount,
-    has_disputed_holes, reconcile,
+    has_disputed_slots, reconcile,
 };
 use tollgate_model::{Nonce, StuckReason, Text, Timestamp, TxEvent};
 use tracing::{error, info, warn};
@@ -64,7 +64,7 @@ impl Upkeep {
         let counts = session.chain_counts().await?;
         let settled = settled_count(session, counts).await?;
         let steps = with_reconcile_view(session, counts, settled, reconcile).map_err(Stop::from)?;
-        if with_reconcile_view(session, counts, settled, has_disputed_holes).map_err(Stop::from)? {
+        if with_reconcile_view(session, counts, settled, has_disputed_slots).map_err(Stop::from)? {
             session.prove_count();
             session.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
         }

@@ -36,6 +36,15 @@ const PAUSE_UNANSWERED_MAX: Duration = Duration::from_secs(4);
 /// The longest pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// A slot whose transaction is to be found.
+struct WantedSlot {
+    nonce: Nonce,
+    /// All attempts, first to last.
+    attempts: Vec<TxHash>,
+    /// Receipts that were proven wrong, by hash and block.
+    refuted: Vec<(TxHash, B256)>,
+}
+
 /// The search that is under way.
 #[derive(Default)]
 pub(super) struct SlotSearches {
@@ -171,7 +180,11 @@ impl SlotSearches {
                 // It is shown already: the next regular comparison will do.
                 Some(_) if is_shown(tx) => {}
                 Some(at) => session.agenda.reconcile_soon(at),
-                None => due.push((tx.slot.due_at, tx.nonce, tx.hashes())),
+                None => {
+                    let (attempts, refuted) = (tx.hashes(), tx.refuted.clone());
+                    let wanted = WantedSlot { nonce: tx.nonce, attempts, refuted };
+                    due.push((tx.slot.due_at, wanted));
+                }
             }
         }
         if due.is_empty() {
@@ -184,9 +197,9 @@ impl SlotSearches {
             return;
         }
         // Those that were not searched for longest come first, so that none is left out for ever.
-        due.sort();
+        due.sort_by_key(|(due_at, slot)| (*due_at, slot.nonce));
         due.truncate(SLOTS_MAX);
-        let slots = due.into_iter().map(|(_, nonce, attempts)| (nonce, attempts)).collect();
+        let slots = due.into_iter().map(|(_, slot)| slot).collect();
         let (context, submitter) = (session.context.clone(), session.submitter);
         let mailbox = session.mailbox.clone();
         let look = async move {
@@ -274,14 +287,22 @@ fn without_receipt(searched: SlotFindings) -> SlotFindings {
 async fn search(
     context: &Arc<Context>,
     submitter: Submitter,
-    slots: Vec<(Nonce, Vec<TxHash>)>,
+    slots: Vec<WantedSlot>,
 ) -> Vec<SlotFindings> {
     let (chain, of) = (&context.chain, submitter.address);
-    let receipts = stream::iter(slots).map(|(nonce, attempts)| async move {
+    let receipts = stream::iter(slots).map(|slot| async move {
+        let WantedSlot { nonce, attempts, refuted } = slot;
         let SlotSearch { looked, found } = chain.search(of, nonce, &attempts).await;
         let (receipt, seen, problem) = (found, None, None);
         let searched = SlotFindings { nonce, attempts, looked, receipt, seen, problem };
-        without_orphaned(searched, &context.view.get())
+        let searched = without_orphaned(searched, &context.view.get());
+        let receipt = searched.receipt.as_ref();
+        let shown = receipt.map(|receipt| (receipt.tx_hash, receipt.block_hash));
+        // An endpoint that goes on showing it must not keep the slot's true transaction unsearched (I15).
+        match shown.is_some_and(|shown| refuted.contains(&shown)) {
+            true => without_receipt(searched),
+            false => searched,
+        }
     });
     let mut searched: Vec<SlotFindings> = receipts.buffered(AT_ONCE).collect().await;
     let unknown = searched.iter().filter(|slot| slot.receipt.is_none());
@@ -302,12 +323,14 @@ async fn search(
 mod tests {
     use super::*;
     use tollgate_model::B256;
+    use tollgate_model::port::chain::OccupantSupport;
 
     #[test]
     fn receipt_that_throttled_endpoints_did_not_tell_is_searched_again_soon_and_not_called_missing()
     {
         let hash = B256::repeat_byte(1);
-        let seen = Occupant { nonce: Nonce::MIN, tx_hash: hash, block_number: 7, block_hash: hash };
+        let (nonce, support) = (Nonce::MIN, OccupantSupport::Corroborated);
+        let seen = Occupant { nonce, tx_hash: hash, block_number: 7, block_hash: hash, support };
         let result = Search::ReceiptMissing { attempt: 0, seen };
         let now = Timestamp::from_unix_micros(0);
         let pause_after = |unanswered: usize| {

@@ -97,6 +97,35 @@ everywhere! {
     slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked,
 }
 
+everywhere! {
+    used_slots_end_beside_an_endpoint_that_counts_too_little_for_ever,
+}
+
+/// All open slots are used by an outsider, so the honest endpoint counts exactly up to the cursor; the other one
+/// counts nothing, then and later.
+async fn used_slots_end_beside_an_endpoint_that_counts_too_little_for_ever(pipeline: Pipeline) {
+    let odd = pipeline.chain.breakable().await;
+    odd.change(|faults| faults.nonce_offset = -1_000);
+    let urls = [odd.url(), pipeline.chain.url()];
+    let watchful = EngineOptions { reconcile_interval: MINUTE, ..options() };
+    let engine = pipeline.node_over("a", watchful, &urls).await;
+    let from = account(0);
+    let mut sent = pipeline.pending(&engine, from, [10, 11, 12]).await;
+    let mut outsiders = Vec::new();
+    for slot in 0..3 {
+        let stranger = signed_by_outsider(from, nonce(slot), 900 + slot, DEAR).await;
+        pipeline.chain.send(&stranger.raw).await;
+        outsiders.push(stranger.tx_hash);
+    }
+    pipeline.chain.mine(FINALITY).await;
+    pipeline.clock.advance(MINUTE);
+    sent.iter_mut().for_each(|sent| sent.ends = NONCE_TAKEN);
+    pipeline.mine_until_final(&sent).await;
+    sent.extend(pipeline.send(&engine, from, [13]).await);
+    pipeline.mine_until_final(&sent).await;
+    pipeline.verify_beside(from, &sent, &outsiders).await;
+}
+
 /// How often it is compared while one endpoint can't tell: each time could be the wrong one.
 const LOOKS: u32 = 3;
 

@@ -7,7 +7,7 @@ use super::table;
 use crate::nonce;
 use tollgate_model::diagnose::{self, DiagnosisView, EndpointReport, PoolContent};
 use tollgate_model::nonce::{Mode, SubmitterStatus};
-use tollgate_model::port::chain::{AccountCounts, Occupant};
+use tollgate_model::port::chain::{AccountCounts, Occupant, OccupantSupport};
 use tollgate_model::reconcile::{
     self, BlockStanding, OpenSlot, ReceiptLookup, ReconcileStep, ReconcileView, Search,
     SettledCount,
@@ -20,7 +20,8 @@ static NONE: BTreeSet<Nonce> = BTreeSet::new();
 const PATIENCE: Duration = Duration::from_secs(600);
 
 fn seen(tx_hash: TxHash) -> Occupant {
-    Occupant { nonce: nonce(4), tx_hash, block_number: 30, block_hash: TxHash::repeat_byte(30) }
+    let (block_hash, support) = (TxHash::repeat_byte(30), OccupantSupport::Single);
+    Occupant { nonce: nonce(4), tx_hash, block_number: 30, block_hash, support }
 }
 
 fn counts(mined: u64, pending: u64) -> AccountCounts {
@@ -67,56 +68,47 @@ pub(super) fn diagnose() -> String {
 pub(super) fn search() -> String {
     use ReceiptLookup::{Behind, Found, NoAnswer, NotThere};
     const SECOND: TxHash = TxHash::repeat_byte(2);
+    const TWO_SHOW: &str = "another transaction, shown by two endpoints";
+    const ONE_SHOWS: &str = "another transaction, shown by one endpoint";
     let both: &[&[ReceiptLookup]] = &[&[NotThere, NotThere], &[NotThere, NotThere]];
     let one_of_two: &[&[ReceiptLookup]] = &[&[NotThere, NoAnswer], &[NotThere, NoAnswer]];
     let lags: &[&[ReceiptLookup]] = &[&[NotThere, Behind], &[NotThere, Behind]];
     let of_three: &[&[ReceiptLookup]] =
         &[&[NotThere, NotThere, NoAnswer], &[NotThere, NotThere, NoAnswer]];
     // What the endpoints say of the receipts, in words and as answers, and what a block shows.
-    type Row<'a> = (&'a str, &'a [&'a [ReceiptLookup]], &'a str, Option<TxHash>);
-    let rows: [Row<'_>; 9] = [
+    type Row<'a> = (&'a str, &'a [&'a [ReceiptLookup]], &'a str, Option<Occupant>);
+    let by_two = |hash| Some(Occupant { support: OccupantSupport::Corroborated, ..seen(hash) });
+    let by_one = |hash| Some(seen(hash));
+    let rows: [Row<'_>; 11] = [
         (
             "an endpoint has the one of the second attempt",
             &[&[NotThere, NotThere], &[Found, NoAnswer]],
             "not read",
             None,
         ),
-        ("both endpoints have none", both, "the second attempt", Some(SECOND)),
-        ("both endpoints have none", both, "another transaction", Some(FOREIGN)),
+        ("both endpoints have none", both, "the second attempt", by_two(SECOND)),
         ("both endpoints have none", both, "no endpoint shows it", None),
-        (
-            "the only endpoint has none",
-            &[&[NotThere], &[NotThere]],
-            "another transaction",
-            Some(FOREIGN),
-        ),
-        (
-            "two of three have none, the third is silent",
-            of_three,
-            "another transaction",
-            Some(FOREIGN),
-        ),
-        (
-            "one of two has none, the other is silent",
-            one_of_two,
-            "another transaction",
-            Some(FOREIGN),
-        ),
+        ("both endpoints have none", both, TWO_SHOW, by_two(FOREIGN)),
+        ("one of two has none, the other does not count the slot", lags, TWO_SHOW, by_two(FOREIGN)),
+        ("one of two has none, the other is silent", one_of_two, TWO_SHOW, by_two(FOREIGN)),
+        ("the only endpoint has none", &[&[NotThere], &[NotThere]], ONE_SHOWS, by_one(FOREIGN)),
+        ("two of three have none, the third is silent", of_three, ONE_SHOWS, by_one(FOREIGN)),
+        ("one of two has none, the other is silent", one_of_two, ONE_SHOWS, by_one(FOREIGN)),
         (
             "one of two has none, the other does not count the slot",
             lags,
-            "another transaction",
-            Some(FOREIGN),
+            ONE_SHOWS,
+            by_one(FOREIGN),
         ),
         (
             "only one was asked about the second attempt",
             &[&[NotThere, NotThere], &[NotThere, NoAnswer]],
-            "another transaction",
-            Some(FOREIGN),
+            ONE_SHOWS,
+            by_one(FOREIGN),
         ),
     ];
     let row = |(receipts, looked, block, shown): Row<'_>| {
-        let judged = match reconcile::judge_search(&[OURS, SECOND], looked, shown.map(seen)) {
+        let judged = match reconcile::judge_search(&[OURS, SECOND], looked, shown) {
             Search::NotYet => "not looked for".to_owned(),
             Search::Ours { attempt } => format!("ours: attempt {}", attempt + 1),
             Search::ReceiptMissing { attempt, .. } => {
