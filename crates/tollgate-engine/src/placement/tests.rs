@@ -1,4 +1,4 @@
-//! Where work belongs, with nodes that serve all, some or none of the accounts.
+//! Placement of work among nodes that serve all, some or none of the accounts.
 
 use uuid::Uuid;
 

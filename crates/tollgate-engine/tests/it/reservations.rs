@@ -66,7 +66,7 @@ async fn until(cluster: &Cluster, wanted: &[(u64, ReservationState)]) {
     cluster.eventually(&what, async || states(cluster).await == wanted).await;
 }
 
-/// What the caller signs with its own key.
+/// A transaction that the caller signs with its own key.
 async fn signed(nonce: Nonce, value: u64) -> SignedTx {
     let fees = Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None };
     let draft = draft(account(1), nonce, value, fees);

@@ -77,7 +77,7 @@ struct HighWaterMark {
     value: u64,
     /// The head when it was read.
     head: u64,
-    /// Whether two endpoints confirmed it.
+    /// Two endpoints confirmed it.
     confirmed: bool,
 }
 

@@ -29,7 +29,7 @@ use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcErrorKind;
 use crate::endpoint::json::{BlockJson, quantity};
 
-/// How many endpoints are asked for a tag.
+/// Endpoints that are asked for a tag.
 const VOTERS_MAX: usize = 3;
 
 /// The confirmed blocks, by tag.
@@ -51,10 +51,10 @@ impl Confirmed {
     }
 }
 
-/// What the endpoints answered to the question for a tag.
+/// The endpoints' answers to the question for a tag.
 #[derive(Default)]
 struct Claims {
-    /// Who claims which height. An endpoint whose head is doubted is here only as a second claim.
+    /// The endpoints with the height that each claims. One whose head is doubted is here only as a second claim.
     heights: Vec<(Arc<PoolMember>, u64)>,
     /// An endpoint has no block of this tag.
     is_lacking: bool,

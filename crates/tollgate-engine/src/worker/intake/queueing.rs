@@ -7,7 +7,7 @@ use crate::errors::Unserved;
 use crate::worker::{Session, Stop};
 
 impl Intake {
-    /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked. What
+    /// Keeps creates that can't be priced now without a slot (I6); they get one when the chain can be asked. What
     /// is signed already can't wait for one.
     pub(super) async fn keep_without_slots(
         &mut self,

@@ -1,4 +1,4 @@
-//! What two endpoints of a real chain say of one slot: who is in it, who was, who waits for it.
+//! Answers of two endpoints of a real chain about one slot: its occupant, former ones, and those that wait.
 
 use tollgate_evm::chain::EvmChain;
 use tollgate_model::port::Fees;
@@ -32,7 +32,7 @@ async fn signed(evm: &EvmChain, slot: u64) -> SignedTx {
     dev_signer([0]).sign(vec![draft]).await.remove(0).unwrap()
 }
 
-/// What the endpoints say of one attempt, in an order of their own.
+/// The endpoints' answers about one attempt, in any order.
 async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<ReceiptLookup> {
     let SlotSearch { looked, found } =
         evm.search(account(0).address, nonce(slot), &[attempt]).await;
@@ -42,7 +42,7 @@ async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<ReceiptLookup> 
     said
 }
 
-/// What is shown in a slot.
+/// The transaction that is shown in a slot.
 async fn occupant(evm: &EvmChain, slot: u64, lookback: u64) -> Option<TxHash> {
     let search = evm.occupants(account(0).address, &[nonce(slot)], lookback).await;
     assert_eq!(search.seen.is_empty(), search.problem.is_some());
