@@ -1,6 +1,7 @@
 //! Answers of two endpoints of a real chain about one slot: its occupant, former ones, and those that wait.
 
 use tollgate_evm::chain::EvmChain;
+use tollgate_model::Route::Public;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{Chain, SlotSearch, Speed};
 use tollgate_model::port::signer::{SignedTx, Signer};
@@ -56,7 +57,7 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     let of = account(0).address;
     let mined = signed(&evm, 0).await;
     assert_eq!(said(&evm, 0, mined.tx_hash).await, [ReceiptLookup::Behind; 2]);
-    evm.send(&mined.raw, tollgate_model::Route::Public).await;
+    evm.send(&mined.raw, Public).await;
     chain.mine(5).await;
     let head = chain.head().await;
     until("the new head is seen", || async {
@@ -84,7 +85,7 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
 
     let (due, waits) = (signed(&evm, 1).await, signed(&evm, 3).await);
     for tx in [&due, &waits] {
-        evm.send(&tx.raw, tollgate_model::Route::Public).await;
+        evm.send(&tx.raw, Public).await;
     }
     for report in evm.pools(of, &[NEVER_SENT, waits.tx_hash]).await {
         assert_eq!(report.knows_it, Some(true));
@@ -127,7 +128,7 @@ async fn occupant_is_found_without_an_archive_node() {
     let evm = connect(&chain, &other).await;
     let of = account(0).address;
     let mined = signed(&evm, 0).await;
-    evm.send(&mined.raw, tollgate_model::Route::Public).await;
+    evm.send(&mined.raw, Public).await;
     chain.mine(40).await;
     let states = serde_json::json!([4]);
     chain.call("devchain_setStates", states).await;
