@@ -2,7 +2,7 @@
 
 use tracing::warn;
 
-use super::{Accepted, CreateJob, Intake, TRIES_MAX, refuse, slots};
+use super::{Accepted, CreateJob, Intake, Target, refuse, slots};
 use crate::errors::Unserved;
 use crate::worker::{Session, Stop};
 
@@ -26,28 +26,12 @@ impl Intake {
     pub(super) async fn keep_scheduled(
         &mut self,
         session: &mut Session,
-        mut creates: Vec<CreateJob>,
+        creates: Vec<CreateJob>,
     ) -> Result<(), Stop> {
-        let mut overtaken = 0;
-        while !creates.is_empty() {
-            match self.queue(session, creates).await? {
-                Accepted::Done => break,
-                Accepted::More(left) => creates = left,
-                Accepted::Again(left) => {
-                    creates = left;
-                    overtaken += 1;
-                }
-            }
-            if overtaken >= TRIES_MAX {
-                refuse(creates, &Unserved::Busy.into());
-                break;
-            }
-        }
-        self.section_max = None;
-        Ok(())
+        self.until_accepted(session, creates, Target::Queue).await
     }
 
-    async fn queue(
+    pub(super) async fn queue(
         &mut self,
         session: &mut Session,
         mut creates: Vec<CreateJob>,
