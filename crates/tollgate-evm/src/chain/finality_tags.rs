@@ -18,11 +18,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
+use tollgate_model::count_mark::agreed;
 use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
 
 use super::blocks::block_of;
 use super::corroboration::SingleSource;
-use super::counts::agreed;
 use super::disagreements::{Basis, Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
