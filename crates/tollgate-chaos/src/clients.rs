@@ -5,12 +5,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::from_value;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tollgate_api::{Batch, BatchAnswer, BatchItem, Create, Payload, Problem, path};
 use tollgate_devchain::chain::Rng;
 use tollgate_devchain::dev_accounts;
-use tollgate_testkit::http::{NoResponse, ask};
+use tollgate_testkit::http::{NoResponse, Response, ask};
 
 use crate::cluster::{Cluster, PAID, PIPELINED, STRICT};
 use crate::event_log::{Accepted, EventLog};
@@ -117,20 +119,20 @@ impl Order {
     }
 
     /// Every second one leaves it to the node to find out how much gas it needs.
-    fn body(&self) -> Value {
-        let accounts = dev_accounts();
-        let mut payload = json!({
-            "to": accounts[PAID].address,
-            "value": self.value.to_string(),
-        });
-        if self.value.is_multiple_of(2) {
-            payload["gas"] = json!(30_000);
+    fn create(&self) -> Create {
+        let address = |account: usize| Some(dev_accounts()[account].address.to_string());
+        let payload = Payload {
+            to: address(PAID),
+            value: Some(self.value.into()),
+            gas: self.value.is_multiple_of(2).then(|| 30_000.into()),
+            ..Payload::default()
+        };
+        Create {
+            submitter: address(self.account),
+            request_id: Some(self.request_id()),
+            payload: Some(payload),
+            ..Create::default()
         }
-        json!({
-            "submitter": accounts[self.account].address,
-            "requestId": self.request_id(),
-            "payload": payload,
-        })
     }
 }
 
@@ -192,9 +194,10 @@ impl Client {
             self.log.cancels(&tx_id);
         }
         let port = self.port();
-        let path = format!("/api/v1/tx/{tx_id}/{action}");
-        let Some(said) = self.post(port, &path, "").await else { return };
-        let code = said.body["code"].as_str().unwrap_or("done");
+        let path = format!("{}/{action}", path::tx(&tx_id));
+        let Some(said) = self.post(port, &path, None::<&Create>).await else { return };
+        let problem: Option<Problem> = from_value(said.body.clone()).ok();
+        let code = problem.as_ref().map_or("done", |problem| &problem.code);
         self.log.answer(format!("{action}: {} {code}", said.status));
         if !ACTION_ANSWERS.contains(&said.status) {
             let what = format!("{action} of {tx_id} was answered {}: {}", said.status, said.body);
@@ -225,38 +228,39 @@ impl Client {
 
     /// Sends a create once; returns true if it was accepted.
     async fn ask_once(&self, port: u16, order: &Order) -> bool {
-        let body = order.body().to_string();
-        let Some(said) = self.post(port, "/api/v1/tx", &body).await else { return false };
-        let hint = said.head.contains("\r\nretry-after:");
-        self.judge(order, said.status, &said.body, &said.body, hint)
+        let Some(said) = self.post(port, path::TX, Some(&order.create())).await else {
+            return false;
+        };
+        let hint = has_retry_after(&said);
+        let tx = from_value(said.body.clone()).ok();
+        let error = from_value(said.body).ok();
+        self.judge(order, BatchItem { status: said.status, tx, error }, hint)
     }
 
     async fn batch(&mut self) {
         let count = 2 + self.rng.below(BATCH_MAX - 1);
         let orders: Vec<Order> = (0..count).map(|_| self.new_order()).collect();
-        let items: Vec<Value> = orders.iter().map(Order::body).collect();
-        let body = json!({ "items": items }).to_string();
+        let batch = Batch { items: orders.iter().map(Order::create).collect() };
         let port = self.port();
-        let said = self.post(port, "/api/v1/tx/batch", &body).await;
-        let mut missing = orders.clone();
+        let said = self.post(port, path::BATCH, Some(&batch)).await;
+        let mut missing = orders;
         match said {
             Some(said) if said.status == 200 => {
-                let items = said.body["items"].as_array().cloned().unwrap_or_default();
-                if items.len() != orders.len() {
+                let answer = from_value(said.body).map(|answer: BatchAnswer| answer.items);
+                let items = answer.unwrap_or_default();
+                if items.len() != missing.len() {
                     self.log.violation(format!("{} answers to {count} items", items.len()));
                 }
-                let mut answers = items.iter();
+                let mut answers = items.into_iter();
                 missing.retain(|order| {
                     let Some(item) = answers.next() else { return true };
-                    let status = item["status"].as_u64().and_then(|it| u16::try_from(it).ok());
-                    let status = status.unwrap_or_default();
                     // An item has no headers: `retryable` is what it can say.
-                    !self.judge(order, status, &item["tx"], &item["error"], true)
+                    !self.judge(order, item, true)
                 });
             }
             Some(said) => {
-                let hint = said.head.contains("\r\nretry-after:");
-                self.refusal("a batch", said.status, &said.body, hint);
+                let hint = has_retry_after(&said);
+                self.refusal("a batch", said.status, from_value(said.body).ok(), hint);
             }
             None => {}
         }
@@ -265,13 +269,9 @@ impl Client {
         }
     }
 
-    async fn post(
-        &self,
-        port: u16,
-        path: &str,
-        body: &str,
-    ) -> Option<tollgate_testkit::http::Response> {
-        let silence = match timeout(PATIENCE, ask(port, "POST", path, body)).await {
+    async fn post(&self, port: u16, path: &str, body: Option<&impl Serialize>) -> Option<Response> {
+        let body = body.map(|body| serde_json::to_string(body).unwrap()).unwrap_or_default();
+        let silence = match timeout(PATIENCE, ask(port, "POST", path, &body)).await {
             Ok(Ok(said)) => return Some(said),
             Ok(Err(NoResponse::Refused)) => "nobody there",
             Ok(Err(NoResponse::Broken(_))) => "broken off",
@@ -281,35 +281,39 @@ impl Client {
         None
     }
 
-    /// Events an answer; whether the create was taken.
-    fn judge(&self, order: &Order, status: u16, tx: &Value, problem: &Value, hint: bool) -> bool {
+    /// Records an answer; returns true if the create was accepted.
+    fn judge(&self, order: &Order, answer: BatchItem, hint: bool) -> bool {
+        let (BatchItem { status, tx, error }, request_id) = (answer, order.request_id());
         if ![200, 202].contains(&status) {
-            self.refusal(&order.request_id(), status, problem, hint);
+            self.refusal(&request_id, status, error, hint);
             return false;
         }
         self.log.answer(status.to_string());
-        let (Some(tx_id), request_id) = (tx["txId"].as_str(), order.request_id()) else {
-            self.log.violation(format!("{} was taken without a txId: {tx}", order.value));
+        let Some(tx) = tx else {
+            self.log.violation(format!("{request_id} was accepted without a transaction"));
             return true;
         };
-        if tx["requestId"] != request_id.as_str() {
-            self.log.violation(format!("{request_id} was answered with {tx}"));
+        if tx.request_id.as_ref() != Some(&request_id) {
+            self.log.violation(format!("{request_id} was answered with {tx:?}"));
         }
         let Order { account, value } = *order;
-        let tx_id = tx_id.to_owned();
-        self.log.accept(&request_id, Accepted { account, value, tx_id });
+        self.log.accept(&request_id, Accepted { account, value, tx_id: tx.tx_id });
         true
     }
 
-    fn refusal(&self, what: &str, status: u16, problem: &Value, hint: bool) {
-        let code = problem["code"].as_str().unwrap_or("no code");
+    fn refusal(&self, what: &str, status: u16, problem: Option<Problem>, hint: bool) {
+        let code = problem.as_ref().map_or("no code", |problem| &problem.code);
         self.log.answer(format!("{status} {code}"));
         if ![409, 429, 503].contains(&status) {
-            self.log.violation(format!("{what} was answered {status}: {problem}"));
-        } else if !hint || problem["retryable"] != true {
+            self.log.violation(format!("{what} was answered {status}: {problem:?}"));
+        } else if !hint || !problem.as_ref().is_some_and(|problem| problem.retryable) {
             self.log.violation(format!(
-                "{what} was refused for now, without saying when to come back: {status} {problem}"
+                "{what} was refused for now, without saying when to come back: {status} {problem:?}"
             ));
         }
     }
+}
+
+fn has_retry_after(answer: &Response) -> bool {
+    answer.head.contains("\r\nretry-after:")
 }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_api::Completion;
 
 use crate::plan::Fault;
 
@@ -32,6 +33,12 @@ pub(crate) struct FeedEntry {
     pub(crate) seq: u64,
     pub(crate) tx_id: String,
     pub(crate) state: String,
+}
+
+impl From<Completion> for FeedEntry {
+    fn from(entry: Completion) -> Self {
+        Self { seq: entry.seq, tx_id: entry.tx_id, state: entry.state.into_owned() }
+    }
 }
 
 impl FeedEntry {

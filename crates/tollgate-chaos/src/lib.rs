@@ -6,7 +6,7 @@
 //! `audit` and `chain` (what the database and the chain say), `verdict` (whether that fits), `report`
 //! and `svg` (as text and as an image).
 //!
-//! Nothing of Tollgate is linked in but the tests' tools: nodes are known by their program and API.
+//! Nodes are known by their program and API alone: of Tollgate only the API's types and the tests' tools are linked in.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed run")]
 

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tollgate_api::{Feed, path};
 use tollgate_testkit::http::ask;
 
 use crate::event_log::{EventLog, FeedEntry};
@@ -42,20 +42,13 @@ pub(crate) fn read(ports: Vec<u16>, log: Arc<EventLog>) -> JoinHandle<()> {
 
 /// The next entries, if the node answers.
 async fn page(port: u16, after: u64) -> Option<Vec<FeedEntry>> {
-    let path = format!("/api/v1/tx/completions?after={after}&limit=500&wait=2s&kind=all");
+    let path = format!("{}?after={after}&limit=500&wait=2s&kind=all", path::COMPLETIONS);
     let said = timeout(PATIENCE, ask(port, "GET", &path, "")).await.ok()?.ok()?;
     if said.status != 200 {
         return None;
     }
-    said.body["items"].as_array()?.iter().map(entry).collect()
-}
-
-fn entry(item: &Value) -> Option<FeedEntry> {
-    Some(FeedEntry {
-        seq: item["seq"].as_u64()?,
-        tx_id: item["txId"].as_str()?.to_owned(),
-        state: item["state"].as_str()?.to_owned(),
-    })
+    let feed: Feed = serde_json::from_value(said.body).ok()?;
+    Some(feed.items.into_iter().map(FeedEntry::from).collect())
 }
 
 #[derive(Default)]

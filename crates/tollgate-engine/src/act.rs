@@ -18,7 +18,7 @@ use crate::engine::Engine;
 use crate::errors::Unserved;
 use crate::worker::{Command, Reply};
 
-/// What an operator wants done to a transaction. None of it outruns the chain: whichever attempt is
+/// An operator's action on a transaction. No action outruns the chain: whichever attempt is
 /// mined decides.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action {

@@ -1,4 +1,4 @@
-//! What all actors of a node share.
+//! The ports, options and channels that all actors of a node share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -69,7 +69,7 @@ impl Context {
         self.options.tx_limits.on(self.chain.chain_id())
     }
 
-    /// What the balance check has to know of an attempt. Only a replacement is decoded: the others
+    /// The cost of an attempt for the balance check. Only a replacement is decoded: the others
     /// transfer what the attempt before them does, or nothing.
     pub(crate) fn attempt_cost(
         &self,

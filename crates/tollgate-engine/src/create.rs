@@ -1,4 +1,4 @@
-//! What is asked of an engine, and what it answers.
+//! Creates as callers hand them to an engine, and their answers.
 
 use thiserror::Error;
 use tollgate_model::authorization::AuthorizationRefused;
@@ -77,7 +77,7 @@ impl SignedIntent {
     }
 }
 
-/// Why an intent was not taken: nothing was written, and no nonce was used. The one exception is
+/// The reason why an intent was refused: nothing was written, and no nonce was used. The one exception is
 /// [`Unserved::Unavailable`] when it says "may be taken": ask again under the same request id.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CreateError {

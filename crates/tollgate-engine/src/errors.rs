@@ -1,4 +1,4 @@
-//! What create, action and reservation errors have in common: why a submitter's worker did nothing.
+//! The errors that creates, actions and reservations share: the reasons why a submitter's worker did nothing.
 
 use thiserror::Error;
 use tollgate_model::IllegalMove;

@@ -1,4 +1,4 @@
-//! What can be set, with the defaults of the specification.
+//! The engine's settings, with the defaults of the specification.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,12 +32,12 @@ pub struct EngineOptions {
     pub nonces: NonceRules,
     /// When a receipt is final.
     pub finality: FinalityRule,
-    /// How long the receipt of one of our transactions in a block, or the next block, may be unreadable
+    /// The longest time for which the receipt of one of our transactions, or the next block, may be unreadable
     /// at all endpoints before an alert is raised. A block that can't be read for that long, although
     /// the head can, is left out.
     pub receipt_alert_after: Duration,
-    /// How long the settled height may stand while something mined waits for it, before an alert is
-    /// raised. Where the chain does not name the tagged block it is `receipt_alert_after`.
+    /// The longest time for which the settled height may stand while a mined transaction waits for it, before an
+    /// alert is raised. Where the chain does not name the tagged block it is `receipt_alert_after`.
     pub finality_alert_after: Duration,
     /// When what no block has picked up is sent again, and when somebody has to decide.
     pub resubmit: ResubmitRules,
@@ -50,17 +50,17 @@ pub struct EngineOptions {
     /// Whole blocks that are read at a time to find what is in a used slot, where an endpoint has no
     /// old states (`grey_zone.lookback_blocks`).
     pub lookback_blocks: u64,
-    /// How often the head's place in the pools is looked at; `None` if never
+    /// The interval at which the head's place in the pools is read; `None` if never
     /// (`mempool.diagnose.enabled`, `mempool.diagnose.interval`).
     pub diagnose: Option<Duration>,
     /// Nonces for callers that send by themselves; `None` if there are none.
     pub reservations: Option<ReservationLimits>,
     /// The caps on offers (`chain.max_fee_per_gas`, `chain.max_tx_fee`).
     pub fee_caps: FeeCaps,
-    /// What the chain allows one transaction (`chain.max_tx_gas`, `chain.max_initcode_bytes`,
+    /// The chain's limits on one transaction (`chain.max_tx_gas`, `chain.max_initcode_bytes`,
     /// `chain.max_tx_bytes`).
     pub tx_limits: TxLimitSettings,
-    /// Whether what closes a slot may offer more than the caller's own cap
+    /// The price limit of an attempt that closes a slot: whether it may exceed the caller's own cap
     /// (`cancel.may_exceed_cap`).
     pub closing_price: ClosingPrice,
     /// Accounts without a key here, whose transactions come signed.

@@ -27,7 +27,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOK_PAUSE_MAX: Duration = Duration::from_secs(10);
 /// The pause while a node is going, or work waits for an owner.
 const LOOK_CLOSELY_EVERY: Duration = Duration::from_millis(200);
-/// How many times longer than the look the pause after it is at least, within the longest pause: what
+/// The pause after a scan is at least this many times as long as the scan, within the longest pause: what
 /// looks cost the database stays a small share of its time with any number of busy submitters.
 const PAUSE_FACTOR: u32 = 9;
 

@@ -159,7 +159,7 @@ impl Placement {
         lock(&self.sets).may_be_served(submitter, node)
     }
 
-    /// Whether a node says of itself that it serves a submitter, or that it does not; `None` if it says
+    /// Returns a node's own statement whether it serves a submitter; `None` if it states
     /// nothing or is not on the list.
     fn is_served(&self, submitter: Submitter, by: &NodeId) -> Option<bool> {
         let nodes = self.nodes();
@@ -256,14 +256,14 @@ impl Placement {
         true
     }
 
-    /// Whether a submitter was let go a moment ago for a node that has yet to take it. Taking it back
+    /// Returns whether a submitter was released a moment ago for a node that has yet to take it. Taking it back
     /// now would be thrashing.
     pub(crate) fn is_left_to_another(&self, submitter: Submitter) -> bool {
         let left = lock(&self.moves).left.get(&submitter).cloned();
         left.is_some_and(|(to, at)| at.elapsed() < self.timings.grace && self.is_listed(&to))
     }
 
-    /// Whether this node follows work without a key that has had no owner for so long: no node that
+    /// Returns whether this node follows, without a key, work that has had no owner for so long: no node that
     /// takes work serves it.
     pub(crate) fn follows(&self, submitter: Submitter, orphaned: Duration) -> bool {
         let preferred = || self.preferred_among(submitter, |_| true).map(|node| node.node);
@@ -271,7 +271,7 @@ impl Placement {
             && self.timings.follows(&self.me, preferred().as_ref(), orphaned)
     }
 
-    /// Whether this node takes up work that has had no owner for so long. A preferred node that let
+    /// Returns whether this node takes up work that has had no owner for so long. A preferred node that let
     /// its chance pass, perhaps because it does not serve the submitter and does not say so, is passed
     /// over for a while.
     pub(crate) fn adopts(&self, submitter: Submitter, orphaned: Duration) -> bool {

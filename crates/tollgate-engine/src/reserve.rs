@@ -35,7 +35,7 @@ impl ReservationCommand {
     }
 }
 
-/// Why a caller does not get what it asks for. Nothing was written, but for
+/// The reason why a reservation was refused. Nothing was written, but for
 /// [`Unserved::Unavailable`], where the answer may be lost: a reservation then expires by itself, and
 /// the rest can be asked again.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

@@ -43,7 +43,7 @@ const VIEW_MARGIN: u64 = 128;
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// The longest such pause.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// How often the finality tag is read while there is no new block. On some chains it advances without
+/// The interval at which the finality tag is read while there is no new block. On some chains it advances without
 /// one, and its last read may have failed.
 const TAG_INTERVAL: Duration = Duration::from_secs(2);
 /// A longer gap, after a long outage, is not closed block by block. Transactions in the skipped blocks are

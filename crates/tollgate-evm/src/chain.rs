@@ -99,7 +99,7 @@ pub struct EndpointStatus {
     pub chain_check: String,
     /// Its latency, failures and rate limits.
     pub health: Health,
-    /// Whether it gets no calls for now, because of failures or a rate limit.
+    /// The endpoint gets no calls for now, because of failures or a rate limit.
     pub resting: bool,
     /// The head that it last reported.
     pub head: Option<BlockRef>,

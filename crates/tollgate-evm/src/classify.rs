@@ -42,7 +42,7 @@ pub struct RpcAnswer<'a> {
 pub struct Classification {
     /// The class of the answer.
     pub class: AnswerClass,
-    /// What the class rests on.
+    /// The basis of the class.
     pub reason: Reason,
 }
 

@@ -18,9 +18,9 @@ pub struct Explanation {
     pub class: &'static str,
     /// The action, as [`AnswerAction::name`](tollgate_model::answer::AnswerAction::name) writes it.
     pub action: &'static str,
-    /// Whether a node may have the transaction all the same.
+    /// A node may have the transaction all the same.
     pub possibly_sent: bool,
-    /// What the class rests on.
+    /// The basis of the class.
     pub why: String,
 }
 
@@ -49,7 +49,7 @@ struct Line {
     data: Option<Value>,
 }
 
-/// What a line that can't be read gives.
+/// The output for a line that can't be read.
 #[derive(Serialize)]
 struct LineError {
     error: String,

@@ -1,4 +1,4 @@
-//! What Tollgate knows about EVM nodes.
+//! EVM nodes as Tollgate uses them: endpoints, the canonical view, fees and the classes of answers.
 //!
 //! What their answers to a send mean: [`classify()`] turns an answer into one of the classes of
 //! [`tollgate_model::answer`], [`explain()`] adds what follows from it and why, and

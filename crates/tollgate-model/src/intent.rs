@@ -164,6 +164,28 @@ mod tests {
         assert_ne!(intent.to_payload().unwrap().digest(), payload.digest());
     }
 
+    /// Stored digests identify requests for ever (I7): an encoding that changes would turn repeats into conflicts.
+    #[test]
+    fn stored_bytes_and_digest_of_an_intent_never_change() {
+        let intent = Intent {
+            data: Bytes::from_static(&[1, 2]),
+            gas: Some(21_000),
+            kind: Some(TxKind::Legacy),
+            max_fee_per_gas: Some(GasPrice::from_wei(5).unwrap()),
+            valid_until: Some(9),
+            metadata: Some("{\"a\":1}".to_owned()),
+            replaceable: true,
+            ..Intent::transfer(Address::repeat_byte(3), U256::from(7))
+        };
+        let payload = intent.to_payload().unwrap();
+        let stored = r#"{"to":"0x0303030303030303030303030303030303030303","value":"0x7","data":"0x0102","gas":21000,"kind":"legacy","accessList":[],"speed":"normal","maxFeePerGas":5,"maxPriorityFeePerGas":null,"validUntil":9,"metadata":"{\"a\":1}","replaceable":true}"#;
+        assert_eq!(String::from_utf8_lossy(payload.bytes()), stored);
+        let digest = "0x2cf8c596c27743384a4a6857ab2e52fb37456710bb19031d47ee7bd5979fe571";
+        assert_eq!(payload.digest().to_string(), digest);
+        let later = stored.replace("\"gas\"", "\"unknown\":1,\"gas\"");
+        assert!(Intent::from_payload(later.as_bytes()).is_err(), "a field of a later version");
+    }
+
     #[test]
     fn metadata_are_kept_byte_for_byte_and_known_by_what_they_mean() {
         let with = |text: &str| {

@@ -29,6 +29,7 @@ pub mod amount;
 pub mod answer;
 pub mod authorization;
 pub mod bump;
+pub mod count_mark;
 pub mod diagnose;
 pub mod expiry;
 pub mod fee_agreement;

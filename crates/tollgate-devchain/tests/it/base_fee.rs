@@ -26,7 +26,7 @@ fn by_the_book(base_fee: u64, gas_used: u64, gas_limit: u64) -> U256 {
 
 proptest! {
     #[test]
-    fn it_follows_the_formula_for_any_block(
+    fn base_fee_follows_the_formula_for_any_block(
         base_fee in 0_u64..1_000_000_000_000_000,
         gas_limit in 2_u64..1_000_000_000,
         used in 0.0_f64..=1.0,

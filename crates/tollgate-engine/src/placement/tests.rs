@@ -1,4 +1,4 @@
-//! Where work belongs, with nodes that serve all, some or none of the accounts.
+//! Placement of work among nodes that serve all, some or none of the accounts.
 
 use uuid::Uuid;
 
@@ -80,7 +80,7 @@ fn node_that_says_nothing_counts_as_serving_every_account() {
 }
 
 #[test]
-fn what_nobody_serves_is_followed_in_the_end_and_let_go_for_a_node_that_serves_it() {
+fn work_that_no_node_serves_is_followed_and_released_for_a_node_that_serves_it() {
     let (one, later) = (account(1), Duration::from_secs(600));
     let placement = placement_beside(served([]), served([2]));
     assert!(placement.is_unserved(one) && !placement.is_unserved(account(2)));
@@ -115,7 +115,7 @@ async fn a_few_submitters_are_let_go_in_a_second_and_no_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_let_go_is_left_to_the_other_node_while_it_lives_and_for_the_grace() {
+async fn released_submitter_is_left_to_the_other_node_while_it_lives_and_for_the_grace() {
     let placement = placement();
     assert!(!placement.is_left_to_another(account(1)));
     assert!(placement.may_hand_over(account(1), node("other").node));

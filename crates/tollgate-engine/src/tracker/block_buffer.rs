@@ -22,7 +22,7 @@ impl Default for BlockBuffer {
 }
 
 impl BlockBuffer {
-    /// How many blocks to fetch at once: twice as many after each fetch in which all were delivered, and
+    /// Returns the number of blocks to fetch at once: twice as many after each fetch in which all were delivered, and
     /// a single one after the next block was missing. A head that is announced far above any block
     /// would cost a whole window of calls at each try.
     pub(super) const fn ahead(&self) -> u64 {

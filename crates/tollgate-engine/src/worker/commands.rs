@@ -1,4 +1,4 @@
-//! What operators, policies and callers that reserve nonces have done to a submitter. Owns the questions to the
+//! Commands of operators, policies and callers that reserve nonces. Owns the questions to the
 //! stuck policy.
 
 mod actions;

@@ -84,6 +84,14 @@ pub(super) struct Intake {
     section_max: Option<usize>,
 }
 
+/// The place that a create gets.
+#[derive(Clone, Copy)]
+enum Target {
+    /// A slot, or the queue where the window is full.
+    Slots,
+    Queue,
+}
+
 /// The end of a try to accept.
 enum Accepted {
     Done,
@@ -174,23 +182,38 @@ impl Intake {
             return Err(stop);
         }
         slots::sort_by_slot(&mut creates);
-        let mut overtaken = 0;
-        while !(creates.is_empty() && session.state.queue().is_empty()) {
-            match self.accept_once(session, creates).await? {
-                Accepted::Done => break,
-                Accepted::More(left) => creates = left,
-                Accepted::Again(left) => {
-                    creates = left;
-                    overtaken += 1;
-                }
-            }
-            if overtaken >= TRIES_MAX {
-                refuse(creates, &Unserved::Busy.into());
-                break;
-            }
-        }
-        self.section_max = None;
+        self.until_accepted(session, creates, Target::Slots).await?;
         Ok(undecided)
+    }
+
+    /// Repeats a step until nothing is left, or another writer was first too often: then the rest is refused.
+    async fn until_accepted(
+        &mut self,
+        session: &mut Session,
+        mut creates: Vec<CreateJob>,
+        target: Target,
+    ) -> Result<(), Stop> {
+        let mut overtaken = 0;
+        let left = loop {
+            let step = match target {
+                Target::Slots => self.accept_once(session, creates).await?,
+                Target::Queue => self.queue(session, creates).await?,
+            };
+            creates = match step {
+                Accepted::Done => break Vec::new(),
+                Accepted::More(left) => left,
+                Accepted::Again(left) => {
+                    overtaken += 1;
+                    if overtaken >= TRIES_MAX {
+                        break left;
+                    }
+                    left
+                }
+            };
+        };
+        refuse(left, &Unserved::Busy.into());
+        self.section_max = None;
+        Ok(())
     }
 
     /// Operations in one section of creates: a window may be larger than a batch.

@@ -8,7 +8,7 @@ use tracing::info;
 
 use super::session::Session;
 
-/// How long a quiet moment is waited for. After that the submitter goes with callers still waiting: they are
+/// The longest wait for a quiet moment. After that the submitter goes with callers still waiting: they are
 /// answered before anything is done, and ask again where it went.
 const QUIET_PATIENCE: Duration = Duration::from_secs(2);
 

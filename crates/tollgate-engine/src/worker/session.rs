@@ -1,4 +1,4 @@
-//! What all parts of a worker share while it holds the lease: ports, state, journal, agenda, alerts and the
+//! The values that all parts of a worker share while it holds the lease: ports, state, journal, agenda, alerts and the
 //! sender. Decides nothing.
 
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl Session {
         self.context.signer.signs_for(self.submitter.address)
     }
 
-    /// Whether this node serves the submitter. Else it follows open work that no live node serves: nothing
+    /// Returns whether this node serves the submitter. Else it follows open work that no live node serves: nothing
     /// new is taken and nothing is signed.
     pub(super) fn serves(&self) -> bool {
         self.context.placement.serves(self.submitter)

@@ -1,4 +1,4 @@
-//! What a worker looks after by itself, at each tick: is it still wanted, does the chain agree, do nodes reject
+//! Checks that a worker makes by itself, at each tick: is it still wanted, does the chain agree, do nodes reject
 //! it, does it offer more, is it sent again, who has to decide. Owns what each look remembers.
 //!
 //! Rules of the model return what to do as [`Effects`], which are carried out in one place: claimed under the

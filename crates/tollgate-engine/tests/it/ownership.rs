@@ -115,7 +115,7 @@ async fn cluster() -> Cluster {
     cluster
 }
 
-/// Who owns each submitter, under which token.
+/// The owner of each submitter, with its token.
 async fn owners(cluster: &Cluster) -> BTreeMap<Submitter, (NodeId, u64)> {
     let all: Vec<Submitter> = ACCOUNTS.map(account).collect();
     let owners = cluster.store.owners(&all).await.unwrap();

@@ -1,4 +1,4 @@
-//! How long anything is waited for, and what is claimed before it is sent.
+//! Waits and their limits, and claims before sends.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What every endpoint rejects: held, closed by a placeholder, or recycled with proof.
+//! Slots that every endpoint rejects: held, closed by a placeholder, or recycled with proof.
 
 use tollgate_engine::EngineOptions;
 use tollgate_model::answer::AnswerClass;

@@ -1,4 +1,4 @@
-//! What is sent again: when, in which order, and never before it was claimed.
+//! Resends: when, in which order, and never before they were claimed.
 
 use std::time::Duration;
 

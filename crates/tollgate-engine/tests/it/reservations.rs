@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_engine::{Engine, EngineOptions, Fill, ReservationLimits, ReserveError};
+use tollgate_model::Route::Public;
 use tollgate_model::fill::{FillWith, NonceRange};
 use tollgate_model::nonce::{Mode, NonceRules, SubmitterStatus};
 use tollgate_model::port::batch::Fees;
@@ -66,7 +67,7 @@ async fn until(cluster: &Cluster, wanted: &[(u64, ReservationState)]) {
     cluster.eventually(&what, async || states(cluster).await == wanted).await;
 }
 
-/// What the caller signs with its own key.
+/// A transaction that the caller signs with its own key.
 async fn signed(nonce: Nonce, value: u64) -> SignedTx {
     let fees = Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None };
     let draft = draft(account(1), nonce, value, fees);
@@ -205,7 +206,7 @@ async fn nonce_sent_without_a_report_is_not_handed_out_again() {
     let (cluster, engine) = Cluster::with_node(open()).await;
     let silent = reserved(&engine, A_MOMENT).await;
     let sent = signed(silent.nonce, 10).await;
-    cluster.chain.send(&sent.raw, tollgate_model::Route::Public).await;
+    cluster.chain.send(&sent.raw, Public).await;
     until(&cluster, &[(0, FREE)]).await;
     // The transaction first: its nonce must not come from a count of before the caller sent.
     assert_eq!(created(&cluster, &engine, 11).await, 1, "I3: a pool has what the caller sent");
@@ -227,7 +228,7 @@ async fn a_nonce_that_came_back_waits_for_a_new_count_though_the_window_is_full(
     let counts = Query::Counts(account(1).address);
     cluster.chain.fail(counts, true);
     let sent = signed(silent.nonce, 10).await;
-    cluster.chain.send(&sent.raw, tollgate_model::Route::Public).await;
+    cluster.chain.send(&sent.raw, Public).await;
     until(&cluster, &[(0, FREE)]).await;
     let failed = cluster.chain.failed();
     cluster

@@ -1,4 +1,4 @@
-//! What the chain would certainly refuse is refused before a nonce is touched, and nothing is kept.
+//! Creates that the chain would certainly refuse are refused before a nonce is touched, and nothing is kept.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::support::{
     Cluster, PENDING, account, create_signed, id, options, patient, request, transfer,
 };
 
-/// What a transfer of nothing may cost on a chain without a base fee: all of its gas, at one gwei.
+/// The highest cost of a transfer of nothing on a chain without a base fee: all of its gas, at one gwei.
 const FEE: u64 = 25_200 * 1_000_000_000;
 const UNFUNDED: TxState = TxState::Allocated(Allocated::InsufficientFunds);
 

@@ -12,7 +12,7 @@ use tollgate_testkit::fake_chain::FakeSigner;
 
 use crate::support::{Cluster, account, create_signed, options, request, transfer};
 
-/// What account 1 signs for a nonce.
+/// An intent that account 1 signed for a nonce.
 pub(crate) async fn signed(nonce: u64, value: u64) -> SignedIntent {
     let fees = Fees { gas_limit: 21_000, max_fee: GasPrice::default(), max_priority_fee: None };
     let draft = draft(account(1), Nonce::new(nonce).unwrap(), value, fees);

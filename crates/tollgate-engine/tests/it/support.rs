@@ -156,7 +156,7 @@ pub(crate) struct FaultySigner {
     signer: FakeSigner,
     fails_for: Mutex<HashSet<U256>>,
     always: AtomicBool,
-    /// It signs nothing at all, which no store takes, instead of refusing.
+    /// Signs nothing at all, which no store takes, instead of refusing.
     signs_nothing: bool,
 }
 
@@ -179,7 +179,7 @@ impl FaultySigner {
         self.fails_for.lock().unwrap().clear();
     }
 
-    /// Whether it fails for everything.
+    /// Sets whether it fails for everything.
     pub(crate) fn fail_always(&self, always: bool) {
         self.always.store(always, Ordering::SeqCst);
     }

@@ -1,4 +1,4 @@
-//! What can't be written fails alone, is seen, and stops no line (I14).
+//! Transactions that can't be written fail alone, are seen, and stop no line (I14).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::support::{
 
 const UNWRITABLE: TxState = TxState::Stuck(StuckReason::Unwritable);
 
-/// What pays this much is signed as nothing at all, which no store takes.
+/// A transfer of this much is signed as nothing at all, which no store takes.
 const BAD: u64 = 666;
 
 fn node(cluster: &Cluster, signer: &Arc<FaultySigner>) -> Engine {

@@ -18,25 +18,25 @@ pub struct ChainConfig {
     pub genesis: Option<B256>,
     /// The endpoints; at least one must be for reads.
     pub endpoints: Vec<EndpointConfig>,
-    /// How often the head is polled where nothing announces it.
+    /// The interval at which the head is polled where nothing announces it.
     pub poll_interval: Duration,
-    /// How long a read may take over all endpoints that are tried.
+    /// The limit on a read over all endpoints that are tried.
     pub read_deadline: Duration,
-    /// How long a send may take over all endpoints that are tried.
+    /// The limit on a send over all endpoints that are tried.
     pub send_deadline: Duration,
-    /// How long the first endpoints have for a send before it goes to the others as well.
+    /// The time that the first endpoints have for a send before it goes to the others as well.
     pub send_patience: Duration,
-    /// How many endpoints a transaction is sent to at first; twice as many with each resend. The others
+    /// The number of endpoints a transaction is sent to at first; twice as many with each resend. The others
     /// follow if none accepts it.
     pub fan_out: usize,
-    /// How long an endpoint may lack a block that another one has before it counts as lagging.
+    /// The time for which an endpoint may lack a block that another one has before it counts as lagging.
     pub lag_grace: Duration,
-    /// How long a delivered head is kept after no healthy endpoint reports it any more.
+    /// The time for which a delivered head is kept after no healthy endpoint reports it any more.
     pub head_hold: Duration,
-    /// How long there must be no second endpoint before the reading of one is enough to make a
+    /// The time without a second endpoint after which the reading of one is enough to make a
     /// transaction final or to put an account into PROTECT, where several are configured.
     pub single_source_after: Duration,
-    /// How long a fee quote is reused.
+    /// The time for which a fee quote is reused.
     pub fee_cache: Duration,
     /// Corrections of how answers of this chain's nodes are classified.
     pub overrides: Overrides,
@@ -63,7 +63,7 @@ impl ChainConfig {
     }
 }
 
-/// Why a chain can't be used.
+/// The reason why a chain can't be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ConnectError {
     /// No endpoint is for reads.
@@ -77,7 +77,7 @@ pub enum ConnectError {
     BadEndpoint {
         /// Its place in the list, from 1.
         place: usize,
-        /// Why its URL or its limits can't be used.
+        /// The reason why its URL or its limits can't be used.
         #[source]
         problem: BadUrl,
     },

@@ -1,17 +1,6 @@
 //! An account's transaction counts, agreed between several endpoints.
 //!
-//! Owns the high-water marks. A count that is too high is dangerous (a slot looks used, or the cursor
-//! jumps and leaves a hole), so a rise needs two endpoints. A count that is too low only delays, so a
-//! fall needs more than that:
-//!
-//! - **Agreed** is the highest value that two endpoints reach, or the value of the only one that can be
-//!   asked. A single endpoint that reports more is outvoted.
-//! - A mark that is agreed **rises** at once.
-//! - It **falls** only if the agreed value is lower and two endpoints report less that had reached the
-//!   head at which the mark was read; with a single endpoint, once its head has moved past that one.
-//!   One endpoint that lags or reports too little changes nothing.
-//! - A mark that one endpoint alone confirmed (the others were unavailable) falls as soon as two or more
-//!   endpoints answer and don't confirm it.
+//! Owns the high-water marks, which rise and fall by the rule of [`tollgate_model::count_mark`].
 //!
 //! Endpoints that rest or lag don't vote. The caller decides how far to trust a count that one endpoint
 //! alone reports: the **sure** count and the **highest** reported ones are returned beside the agreed
@@ -30,6 +19,7 @@ use serde_json::json;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tollgate_model::count_mark::{CountMark, CountReading};
 use tollgate_model::port::chain::{AccountCounts, ChainUnavailable, CountSupport};
 use tollgate_model::{Address, Nonce};
 
@@ -55,70 +45,16 @@ const PROOFS_AT_ONCE: usize = 4;
 /// Accounts that are remembered (I13). A forgotten mark costs a safeguard, not correctness.
 const ACCOUNTS_MAX: usize = 65_536;
 
-/// The count that one endpoint reports.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Reading {
-    value: u64,
-    /// Its head before it was asked.
-    head: u64,
-    /// The endpoint's place in the configuration.
-    place: usize,
-}
-
-impl Reading {
-    const fn claim(&self) -> LoneClaim {
-        LoneClaim { value: self.value, place: self.place }
-    }
-}
-
-/// The highest value so far.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct HighWaterMark {
-    value: u64,
-    /// The head when it was read.
-    head: u64,
-    /// Whether two endpoints confirmed it.
-    confirmed: bool,
-}
-
-/// The highest value that two endpoints reach, or that of the only one.
-pub(super) fn agreed(values: impl IntoIterator<Item = u64>) -> Option<u64> {
-    let mut values: Vec<_> = values.into_iter().collect();
-    values.sort_unstable_by_key(|value| std::cmp::Reverse(*value));
-    values.get(1).or(values.first()).copied()
-}
-
-/// The mark after these readings of `asked` endpoints. `head` is the canonical head after they were
-/// read.
-fn next_mark(
-    mark: Option<HighWaterMark>,
-    readings: &[Reading],
-    asked: usize,
-    head: u64,
-) -> Option<HighWaterMark> {
-    let Some(value) = agreed(readings.iter().map(|reading| reading.value)) else { return mark };
-    let next = HighWaterMark { value, head, confirmed: readings.len() > 1 };
-    let Some(mark) = mark else { return Some(next) };
-    if value >= mark.value {
-        // The same value with fewer confirmations stays confirmed.
-        let confirmed = next.confirmed || (mark.confirmed && value == mark.value);
-        return Some(HighWaterMark { confirmed, ..next });
-    }
-    let lower = readings.iter().filter(|reading| reading.value < mark.value);
-    let up_to_date = lower.clone().filter(|reading| reading.head >= mark.head).count();
-    let falls = match (asked, mark.confirmed) {
-        (0 | 1, _) => lower.clone().any(|reading| reading.head > mark.head),
-        (_, true) => up_to_date >= 2,
-        (_, false) => readings.len() >= 2 && up_to_date >= 1,
-    };
-    Some(if falls { next } else { mark })
+/// The claim of the endpoint that reported a count.
+const fn claim_of(reading: &CountReading) -> LoneClaim {
+    LoneClaim { value: reading.value, place: reading.place }
 }
 
 /// One account's counts.
 #[derive(Clone, Debug, Default)]
 struct Account {
     /// The mined and the pending count.
-    marks: [Option<HighWaterMark>; 2],
+    marks: [Option<CountMark>; 2],
     /// The highest count that more than one endpoint or a block confirms.
     sure: u64,
     proof: CountProof,
@@ -139,19 +75,19 @@ impl Account {
     }
 
     /// The places of endpoints whose mined count their own blocks contradict.
-    fn contradicted(&self, mined: &[Reading], now: Instant) -> Vec<usize> {
-        let is_wrong = |one: &&Reading| self.proof.is_wrong(one.claim(), now);
+    fn contradicted(&self, mined: &[CountReading], now: Instant) -> Vec<usize> {
+        let is_wrong = |one: &&CountReading| self.proof.is_wrong(claim_of(one), now);
         mined.iter().filter(is_wrong).map(|one| one.place).collect()
     }
 
     /// Takes back what contradicted endpoints alone have reported: marks that nobody confirmed fall to the
     /// sure count, or are dropped where there is none, and the readings are lowered to the marks.
-    fn ignore_contradicted(&mut self, readings: &mut [Vec<Reading>; 2]) {
+    fn ignore_contradicted(&mut self, readings: &mut [Vec<CountReading>; 2]) {
         let sure = self.sure;
         for (readings, mark) in readings.iter_mut().zip(&mut self.marks) {
             if let Some(unconfirmed) = mark.filter(|mark| !mark.confirmed) {
                 let value = unconfirmed.value.min(sure);
-                *mark = (sure > 0).then_some(HighWaterMark { value, ..unconfirmed });
+                *mark = (sure > 0).then_some(CountMark { value, ..unconfirmed });
             }
             match mark {
                 Some(mark) => {
@@ -166,7 +102,7 @@ impl Account {
     /// `single` is the chain's.
     fn support(
         &mut self,
-        believed: &[Reading],
+        believed: &[CountReading],
         heard: usize,
         single: &mut SingleSource,
         question: Question,
@@ -181,7 +117,7 @@ impl Account {
             self.proof.end();
             return CountSupport::Confirmed;
         }
-        self.proof.claim = highest.map(Reading::claim);
+        self.proof.claim = highest.map(claim_of);
         let is_overdue = match heard {
             0 | 1 if value <= self.sure => !is_awaited,
             0 | 1 => self.proof.is_claim_overdue(now, single_source_after),
@@ -228,7 +164,7 @@ impl Default for HighWaterMarks {
 
 /// The marks after readings, and what follows from them.
 struct SettledMarks {
-    marks: [Option<HighWaterMark>; 2],
+    marks: [Option<CountMark>; 2],
     sure: u64,
     /// The highest mined reading that is not contradicted.
     highest: u64,
@@ -241,7 +177,7 @@ impl HighWaterMarks {
     fn settle(
         &self,
         of: Address,
-        mut readings: [Vec<Reading>; 2],
+        mut readings: [Vec<CountReading>; 2],
         question: Question,
     ) -> SettledMarks {
         let mut accounts = self.accounts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +193,7 @@ impl HighWaterMarks {
             account.ignore_contradicted(&mut readings);
         }
         for (mark, readings) in account.marks.iter_mut().zip(&readings) {
-            *mark = next_mark(*mark, readings, question.voters, question.head);
+            *mark = CountMark::next(*mark, readings, question.voters, question.head);
         }
         account.update_sure(question.readers < 2);
         let [mut believed, _] = readings;
@@ -277,7 +213,7 @@ impl HighWaterMarks {
         let Some(account) = accounts.get_mut(&of) else { return };
         account.proof.note(claim, verdict, Instant::now());
         if verdict == Verdict::Shown && claim.value >= account.mined() {
-            account.marks[0] = Some(HighWaterMark { value: claim.value, head, confirmed: true });
+            account.marks[0] = Some(CountMark { value: claim.value, head, confirmed: true });
             account.update_sure(false);
         }
     }
@@ -322,7 +258,7 @@ pub(super) async fn counts(
             let params = json!([of.to_string(), tag]);
             let call = member.endpoint.call_until("eth_getTransactionCount", params, deadline);
             let place = member.place;
-            call.await.map(|count: Quantity<u64>| Reading { value: count.0, head, place })
+            call.await.map(|count: Quantity<u64>| CountReading { value: count.0, head, place })
         };
         let (mined, pending) = join(ask("latest"), ask("pending")).await;
         (member.endpoint.name(), mined, pending)
@@ -331,13 +267,14 @@ pub(super) async fn counts(
     let (mut mined, mut pending, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
     let (mut may_have_a_pool, mut claims) = (false, Vec::new());
     for (name, of_head, of_pool) in answers {
-        let claim = |read: &Reading| (Claim::new(name, read.value), *read);
+        let claim = |read: &CountReading| (Claim::new(name, read.value), *read);
         claims.extend(of_head.as_ref().ok().map(claim));
         may_have_a_pool |= of_pool.as_ref().is_err_and(|error| error.kind != RpcErrorKind::Node);
-        let mut keep = |answer: Result<Reading, RpcError>, list: &mut Vec<Reading>| match answer {
-            Ok(reading) => list.push(reading),
-            Err(error) => refusals.push(format!("{name}: {error}")),
-        };
+        let mut keep =
+            |answer: Result<CountReading, RpcError>, list: &mut Vec<CountReading>| match answer {
+                Ok(reading) => list.push(reading),
+                Err(error) => refusals.push(format!("{name}: {error}")),
+            };
         keep(of_head, &mut mined);
         keep(of_pool, &mut pending);
     }
@@ -345,7 +282,7 @@ pub(super) async fn counts(
     if mined.is_empty() || pending.is_empty() && may_have_a_pool {
         return Err(unavailable("eth_getTransactionCount", &refusals));
     }
-    let highest_of = |readings: &[Reading]| readings.iter().map(|reading| reading.value).max();
+    let highest_of = |readings: &[CountReading]| readings.iter().map(|reading| reading.value).max();
     let told = highest_of(&mined).max(highest_of(&pending)).unwrap_or_default();
     let question = Question {
         voters: voters.len(),
@@ -365,7 +302,7 @@ pub(super) async fn counts(
     // An endpoint whose head is older lags; that is no contradiction.
     let newest = claims.iter().map(|(_, read)| read.head).max();
     claims.retain(|(_, read)| Some(read.head) == newest);
-    let is_wrong = |read: &Reading| wrong.contains(&read.place);
+    let is_wrong = |read: &CountReading| wrong.contains(&read.place);
     let basis = match claims.iter().any(|(_, read)| is_wrong(read)) {
         true => Basis::Evidence,
         false => Basis::Votes,
@@ -393,69 +330,13 @@ pub(super) async fn counts(
 mod tests {
     use super::*;
 
-    /// Each reading is (value, head of the endpoint).
-    fn after(
-        before: Option<HighWaterMark>,
-        readings: &[(u64, u64)],
-        asked: usize,
-        head: u64,
-    ) -> HighWaterMark {
-        let readings: Vec<_> =
-            readings.iter().map(|&(value, head)| Reading { value, head, place: 0 }).collect();
-        next_mark(before, &readings, asked, head).unwrap()
-    }
-
-    fn mark(value: u64, head: u64) -> Option<HighWaterMark> {
-        Some(HighWaterMark { value, head, confirmed: true })
-    }
-
-    #[test]
-    fn agreed_is_the_highest_value_that_two_endpoints_reach() {
-        assert_eq!(agreed([]), None);
-        assert_eq!(agreed([7]), Some(7));
-        assert_eq!(agreed([7, 9]), Some(7));
-        assert_eq!(agreed([9, 7, 9]), Some(9));
-        assert_eq!(agreed([1_000, 9, 9]), Some(9), "one that lies alone is outvoted");
-    }
-
-    #[test]
-    fn mark_rises_if_two_endpoints_agree_or_there_is_only_one() {
-        assert_eq!(after(mark(5, 10), &[(6, 11), (6, 11)], 2, 11).value, 6);
-        assert_eq!(after(mark(5, 10), &[(6, 11), (5, 11)], 2, 11).value, 5);
-        assert_eq!(after(mark(5, 10), &[(6, 11)], 1, 11).value, 6);
-    }
-
-    #[test]
-    fn mark_does_not_fall_if_one_of_two_endpoints_reports_less() {
-        assert_eq!(after(mark(5, 10), &[(3, 12), (5, 12)], 2, 12).value, 5);
-        assert_eq!(after(mark(5, 10), &[(3, 12)], 2, 12).value, 5, "the other one is silent");
-    }
-
-    #[test]
-    fn mark_does_not_fall_if_lagging_endpoints_report_less() {
-        assert_eq!(after(mark(5, 10), &[(3, 9), (3, 9)], 2, 12).value, 5);
-        assert_eq!(after(mark(5, 10), &[(3, 9), (3, 12)], 2, 12).value, 5);
-        assert_eq!(after(mark(5, 10), &[(3, 10)], 1, 10).value, 5, "no block has passed");
-    }
-
-    #[test]
-    fn mark_falls_if_two_current_endpoints_report_less() {
-        assert_eq!(after(mark(5, 10), &[(3, 10), (3, 11)], 2, 11).value, 3);
-        assert_eq!(after(mark(5, 10), &[(3, 10), (4, 11), (5, 11)], 3, 11).value, 4);
-        assert_eq!(after(mark(5, 10), &[(3, 11)], 1, 11).value, 3, "the only one, a block later");
-    }
-
-    #[test]
-    fn mark_of_one_endpoint_falls_once_another_one_contradicts_it() {
-        let lie = after(mark(5, 10), &[(1_000, 10)], 1, 10);
-        assert_eq!(lie.value, 1_000);
-        assert_eq!(after(Some(lie), &[(1_000, 10), (5, 10)], 2, 10).value, 5);
-        assert_eq!(after(Some(lie), &[(1_000, 10), (5, 9)], 2, 10).value, 1_000, "it may lag");
+    fn mark(value: u64, head: u64) -> Option<CountMark> {
+        Some(CountMark { value, head, confirmed: true })
     }
 
     #[test]
     fn count_that_one_of_several_endpoints_reports_is_never_sure() {
-        let lone = |value| Some(HighWaterMark { value, head: 10, confirmed: false });
+        let lone = |value| Some(CountMark { value, head: 10, confirmed: false });
         let mut account = Account { marks: [mark(5, 10), mark(5, 10)], ..Account::default() };
         account.update_sure(false);
         assert_eq!(account.sure, 5);
@@ -469,8 +350,8 @@ mod tests {
 
     #[test]
     fn lone_count_that_blocks_contradict_falls_to_the_sure_count_or_is_dropped() {
-        let lone = Some(HighWaterMark { value: 8, head: 10, confirmed: false });
-        let read = |value| vec![Reading { value, head: 11, place: 0 }];
+        let lone = Some(CountMark { value: 8, head: 10, confirmed: false });
+        let read = |value| vec![CountReading { value, head: 11, place: 0 }];
         for (sure, wanted) in [(5, Some(5)), (0, None)] {
             let mut account = Account { marks: [lone, lone], sure, ..Account::default() };
             let mut readings = [read(8), read(9)];
@@ -483,7 +364,7 @@ mod tests {
 
     #[test]
     fn mined_count_of_the_only_endpoint_is_sure_and_its_pending_count_is_not() {
-        let lone = |value| Some(HighWaterMark { value, head: 10, confirmed: false });
+        let lone = |value| Some(CountMark { value, head: 10, confirmed: false });
         let mut account = Account { marks: [lone(7), lone(100_000)], ..Account::default() };
         account.update_sure(true);
         assert_eq!(account.sure, 7);

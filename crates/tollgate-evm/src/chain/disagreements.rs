@@ -13,9 +13,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_model::ChainId;
 
-/// How long an endpoint must differ before a warning says so, where it may only lag.
+/// The time for which an endpoint must differ before a warning says so, where it may only lag.
 pub(super) const LASTING: Duration = Duration::from_secs(30);
-/// How soon the warning about the same endpoint and subject is repeated.
+/// The interval at which the warning about the same endpoint and subject is repeated.
 const WARNING_INTERVAL: Duration = Duration::from_secs(600);
 /// A difference that was not noted for so long is a new one.
 const NOTES_APART_MAX: Duration = Duration::from_secs(120);
@@ -49,7 +49,7 @@ pub(super) enum Basis {
 pub(super) struct Subject<'a> {
     /// The kind of value.
     pub(super) what: &'static str,
-    /// Whose value it is, for example an account; empty for the chain.
+    /// The owner of the value, for example an account; empty for the chain.
     pub(super) of: &'a str,
 }
 

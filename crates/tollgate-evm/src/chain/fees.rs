@@ -24,13 +24,13 @@ use super::router::{Needs, Router, unavailable};
 
 /// Endpoints that are asked for one quote: with three, a wrong one decides nothing (I16).
 const VOTERS_MAX: usize = 3;
-/// How long the others have after the first endpoint has answered.
+/// The time that the others have after the first endpoint has answered.
 const FURTHER_QUOTES_PATIENCE: Duration = Duration::from_millis(500);
 /// The maximum age of a head whose base fee bounds prices: about two blocks, in which it can't fall by half.
 const PROVEN_FEE_AGE_MAX: Duration = Duration::from_secs(30);
-/// How long an old quote is used while there is no new one.
+/// The time for which an old quote is used while there is no new one.
 const STALE_MAX: Duration = Duration::from_secs(60);
-/// How long a new quote is waited for while an old one can be used: every signature waits for it.
+/// The longest wait for a new quote while an old one can be used: every signature waits for it.
 const STAND_IN_PATIENCE: Duration = Duration::from_secs(2);
 /// A failure that took this long is not repeated for each caller,
 const FAILURE_IS_SLOW: Duration = Duration::from_millis(500);
@@ -55,7 +55,7 @@ pub(super) struct FeeCache {
 #[derive(Debug, Default)]
 struct Known {
     last: Option<(Quotes, Instant)>,
-    /// Why the last try failed, if it took long.
+    /// The reason why the last try failed, if it took long.
     failed: Option<(ChainUnavailable, Instant)>,
     /// The price that the next quote of each speed is compared with.
     reference: [Option<Reference>; 3],

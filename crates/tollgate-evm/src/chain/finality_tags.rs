@@ -18,18 +18,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
+use tollgate_model::count_mark::agreed;
 use tollgate_model::port::chain::{Block, BlockTag, ChainUnavailable};
 
 use super::blocks::block_of;
 use super::corroboration::SingleSource;
-use super::counts::agreed;
 use super::disagreements::{Basis, Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};
 use crate::endpoint::RpcErrorKind;
 use crate::endpoint::json::{BlockJson, quantity};
 
-/// How many endpoints are asked for a tag.
+/// Endpoints that are asked for a tag.
 const VOTERS_MAX: usize = 3;
 
 /// The confirmed blocks, by tag.
@@ -51,10 +51,10 @@ impl Confirmed {
     }
 }
 
-/// What the endpoints answered to the question for a tag.
+/// The endpoints' answers to the question for a tag.
 #[derive(Default)]
 struct Claims {
-    /// Who claims which height. An endpoint whose head is doubted is here only as a second claim.
+    /// The endpoints with the height that each claims. One whose head is doubted is here only as a second claim.
     heights: Vec<(Arc<PoolMember>, u64)>,
     /// An endpoint has no block of this tag.
     is_lacking: bool,

@@ -1,4 +1,4 @@
-//! Whether an endpoint that announces blocks above all others also delivers them.
+//! Judges whether an endpoint that announces blocks above all others also delivers them.
 //!
 //! Pure: time is an argument. An endpoint **leads** while its head is higher than those of all other
 //! healthy endpoints. One that does not deliver the block by which it leads is **doubted**: its head and
@@ -27,7 +27,7 @@ pub(super) struct Lead {
 pub(super) struct LeadState {
     lead: Option<Lead>,
     pub(super) is_doubted: bool,
-    /// How often in a row it did not deliver the block by which it leads.
+    /// The number of times in a row that it did not deliver the block by which it leads.
     undelivered: u32,
     check_due: Option<Instant>,
 }

@@ -7,11 +7,11 @@
 use futures_util::future::join_all;
 use serde_json::json;
 use tokio::time::Instant;
+use tollgate_model::count_mark::agreed;
 use tollgate_model::port::chain::{ChainUnavailable, PastCount};
 use tollgate_model::{Address, B256, Nonce};
 
 use super::corroboration::ChainSource;
-use super::counts::agreed;
 use super::disagreements::{Basis, Claim, LASTING, Subject};
 use super::pool_member::PoolMember;
 use super::router::{Needs, Router, unavailable};

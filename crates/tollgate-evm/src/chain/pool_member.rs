@@ -23,10 +23,10 @@ const TRIES_MAX: u32 = 3;
 /// Heads of an endpoint that are remembered (I13).
 const RECENT_HEADS_MAX: usize = 8;
 
-/// Whether an endpoint has been found to be on the chain.
+/// The result of checking that an endpoint is on the chain.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum ChainCheck {
-    /// It has not answered yet. Its watcher checks it again.
+    /// The endpoint has not answered yet. Its watcher checks it again.
     Pending,
     Passed,
     /// On another chain, and asked for nothing but that. Its watcher checks it again now and then.
@@ -39,12 +39,12 @@ pub(super) struct ReportedHead {
     pub(super) at: BlockRef,
     /// The highest number that it ever reported.
     pub(super) peak: u64,
-    /// Whether its blocks have a base fee; `None` if not known.
+    /// Its blocks have a base fee; `None` if not known.
     pub(super) has_base_fee: Option<bool>,
     pub(super) base_fee: Option<u128>,
     /// The gas limit of a block; `None` if not known.
     pub(super) gas_limit: Option<u64>,
-    /// Whether its blocks have a hash of requests (EIP-7685). They do since the Prague fork, which also
+    /// Its blocks have a hash of requests (EIP-7685). They do since the Prague fork, which also
     /// introduced the gas floor for call data.
     pub(super) has_requests: bool,
     pub(super) when: Instant,

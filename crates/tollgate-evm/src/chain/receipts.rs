@@ -24,7 +24,7 @@ use crate::endpoint::json::{
 use crate::endpoint::{Capability, RpcError};
 use tollgate_model::answer::AnswerClass;
 
-/// How long the reader of one receipt waits for the revert reason.
+/// The longest wait of the reader of one receipt for the revert reason.
 const EXPLAIN_WITHIN: Duration = Duration::from_secs(1);
 /// Single receipts in flight for one block.
 const IN_FLIGHT: usize = 16;
@@ -139,14 +139,14 @@ pub(super) struct ReceiptQuery<'a> {
     pub(super) member: &'a PoolMember,
     /// The number and hash of the block.
     pub(super) at: (u64, B256),
-    /// How many transactions the block holds, if known.
+    /// The number of transactions in the block, if known.
     pub(super) size: Option<usize>,
 }
 
-/// Why an endpoint did not deliver all receipts.
+/// The reason why an endpoint did not deliver all receipts.
 pub(super) struct ReceiptProblem {
     pub(super) why: String,
-    /// It has the block.
+    /// The endpoint has the block.
     pub(super) has_block: bool,
     /// The transactions that the endpoint's block lacks.
     pub(super) absent: Vec<TxHash>,

@@ -43,7 +43,7 @@ pub(super) struct Router {
     head: watch::Sender<Option<BlockRef>>,
 }
 
-/// What an endpoint must have for a read.
+/// The requirement of a read on an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Needs {
     /// About the state of the head.
@@ -155,7 +155,7 @@ impl Router {
         !member.endpoint.health().is_resting(now) && !member.is_doubted() && !self.lags(member, now)
     }
 
-    /// How many endpoints of this chain are configured for reads, whether they answer now or not.
+    /// Returns the number of endpoints that are configured for reads, whether they answer now or not.
     pub(super) fn readers_configured(&self) -> usize {
         let is_refused =
             |member: &PoolMember| matches!(member.chain_check(), ChainCheck::Failed(_));

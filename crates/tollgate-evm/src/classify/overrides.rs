@@ -35,7 +35,7 @@ pub struct Override {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Overrides(Vec<Override>);
 
-/// Why an override is refused.
+/// The reason why an override is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum BadOverride {
     /// There are too many overrides.

@@ -85,7 +85,7 @@ const REASONS: &[&str] = &[
 
 /// An error of the EVM in a text.
 pub(super) struct Said {
-    /// Where it begins.
+    /// The position at which it begins.
     pub(super) at: usize,
     /// The phrase that was found.
     pub(super) phrase: &'static str,
@@ -105,7 +105,7 @@ pub(super) fn reason_in(text: &str, code: Option<i64>) -> Option<&'static str> {
     (code == Some(3)).then_some(*reason)
 }
 
-/// Whether the data is the ABI encoding of `Error(string)` or `Panic(uint256)`. A contract's own
+/// Returns whether the data is the ABI encoding of `Error(string)` or `Panic(uint256)`. A contract's own
 /// error has any four bytes, so it can't be told from other data.
 pub(super) fn is_revert_data(data: Option<&str>) -> bool {
     let Some(data) = data else { return false };

@@ -105,7 +105,7 @@ fn vaguely_living(part: &str) -> Option<Hit> {
         .or_else(|| first_of(loose::RULES, part, is_the_pools))
 }
 
-/// What the text says about the endpoint, and nothing else.
+/// Finds a statement about the endpoint, and nothing else.
 pub(super) fn of_the_endpoint(text: &str) -> Option<Hit> {
     first(endpoint::CLEAR, text).or_else(|| first(endpoint::VAGUE, text))
 }

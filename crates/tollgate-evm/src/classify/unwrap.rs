@@ -9,10 +9,10 @@ use serde_json::Value;
 use super::RpcAnswer;
 use super::normalise::normalise;
 
-/// How much of an answer is read. Nodes need a line; what is longer is a page or a dump.
+/// The bytes of an answer that are read. Nodes need a line; what is longer is a page or a dump.
 const READ_MAX: usize = 16 * 1024;
 
-/// How many wrappings are taken off.
+/// The most wrappings that are taken off.
 const DEPTH_MAX: usize = 5;
 
 /// The keys under which errors say something, in the order in which they are read.
@@ -35,13 +35,13 @@ const TELLING: [&str; 13] = [
 /// An answer, out of its wrapping.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// What it says, in normal form.
+    /// The text in normal form.
     pub(super) text: String,
     /// The data, where it is a hexadecimal number.
     pub(super) data: Option<String>,
-    /// Whether it is a page of HTML or XML: written by something in front of the node.
+    /// The body is a page of HTML or XML: written by something in front of the node.
     pub(super) is_page: bool,
-    /// Whether the body is a JSON-RPC result, not an error.
+    /// The body is a JSON-RPC result, not an error.
     pub(super) has_result: bool,
 }
 

@@ -10,7 +10,7 @@ use super::json::Incoming;
 use super::{RpcError, RpcErrorKind};
 use crate::classify::classify;
 
-/// What an answer tells about the health of its endpoint.
+/// The evidence of an answer about the health of its endpoint.
 pub(super) enum HealthSign {
     Well,
     Limited(Option<Duration>),

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a missing method is not called.
+/// The time for which a missing method is not called.
 const REMEMBERED: Duration = Duration::from_secs(600);
 
 /// A method or a feature that not every node has.

@@ -11,7 +11,7 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use thiserror::Error;
 
-/// What an endpoint is used for.
+/// The use of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Role {
     /// Everything.
@@ -43,7 +43,7 @@ impl Role {
 pub struct EndpointConfig {
     /// `http(s)://` or `ws(s)://`.
     pub url: String,
-    /// Whether it is for reads, for sends or for both.
+    /// The use: reads, sends or both.
     pub role: Role,
     /// The time-out of a call, including the wait for a free place.
     pub timeout: Duration,
@@ -86,7 +86,7 @@ impl fmt::Debug for EndpointConfig {
     }
 }
 
-/// Why a URL can't be used. Holds none of it: it may carry a password.
+/// The reason why a URL can't be used. Holds none of it: it may carry a password.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum BadUrl {
     /// Not a URL with a host.
@@ -105,9 +105,9 @@ pub enum BadUrl {
 pub(super) struct Target {
     /// Without user and password.
     pub(super) uri: Uri,
-    /// Whether there is TLS.
+    /// The connection uses TLS.
     pub(super) secure: bool,
-    /// Whether it is a WebSocket.
+    /// The connection is a WebSocket.
     pub(super) socket: bool,
     /// `Authorization`, from user and password.
     pub(super) authorization: Option<HeaderValue>,

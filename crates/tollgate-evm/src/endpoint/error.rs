@@ -23,7 +23,7 @@ const TOO_MANY_ARGUMENTS: [&str; 9] = [
     "expected no more params",
 ];
 
-/// How far a call got.
+/// The stage at which a call failed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum RpcErrorKind {
     /// The node answered with a JSON-RPC error.
@@ -44,7 +44,7 @@ pub enum RpcErrorKind {
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("{message}")]
 pub struct RpcError {
-    /// How far it got.
+    /// The stage at which it failed.
     pub kind: RpcErrorKind,
     /// The JSON-RPC error code.
     pub code: Option<i64>,

@@ -24,11 +24,11 @@ use super::config::{EndpointConfig, Target};
 use super::error::{RpcError, RpcErrorKind};
 use super::json::{BlockJson, Incoming, Request};
 
-/// How long a write may take before the connection counts as dead.
+/// The longest time for a write before the connection counts as dead.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a silent connection is pinged.
+/// The interval at which a silent connection is pinged.
 const PING_INTERVAL: Duration = Duration::from_secs(15);
-/// How long a connection may be silent before it is closed.
+/// The longest silence of a connection before it is closed.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 /// The connection is closed after this many call time-outs without any answer.
 const UNANSWERED_TIMEOUTS: u32 = 2;
@@ -47,7 +47,7 @@ struct Outgoing {
 /// The heads of a subscription.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Announced {
-    /// Whether there is a subscription.
+    /// There is a subscription.
     pub(crate) live: bool,
     /// The newest announced head.
     pub(crate) head: Option<BlockRef>,
@@ -345,7 +345,7 @@ mod tests {
         }
     }
 
-    /// How the node behaves.
+    /// The behaviour of the node.
     #[derive(Clone, Copy, PartialEq)]
     enum Peer {
         /// Reacts to nothing.

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tollgate_evm::chain::EvmChain;
 use tollgate_evm::endpoint::EndpointConfig;
+use tollgate_model::Route::Public;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{BlockTag, Call, CallEstimate, Chain, Speed, TxLocation};
@@ -64,16 +65,7 @@ async fn receipts_have_the_time_of_their_block_and_logs_are_read_on_demand() {
     assert!(time.is_some());
     let receipt = chain.receipts(&at, &hash).await.found.remove(0);
     assert_eq!(receipt.details.block_time, time);
-    assert_eq!(
-        chain
-            .receipt(hash[0], tollgate_model::Route::Public)
-            .await
-            .unwrap()
-            .unwrap()
-            .details
-            .block_time,
-        time
-    );
+    assert_eq!(chain.receipt(hash[0], Public).await.unwrap().unwrap().details.block_time, time);
 
     let logs = chain.logs(&receipt).await.unwrap().unwrap();
     assert_eq!((logs.len(), logs[0].index), (1, Some(5)));
@@ -202,7 +194,7 @@ async fn receipts_tell_what_was_paid_and_deployed() {
     let by_block = chain.receipts(&at, &[deployed]).await.found.remove(0);
     assert_eq!(
         by_block,
-        chain.receipt(deployed, tollgate_model::Route::Public).await.unwrap().unwrap(),
+        chain.receipt(deployed, Public).await.unwrap().unwrap(),
         "however it is asked for"
     );
     assert_eq!(by_block.details.transaction_index, Some(1));
@@ -210,7 +202,7 @@ async fn receipts_tell_what_was_paid_and_deployed() {
     assert_eq!(by_block.details.contract_address, Some(Address::repeat_byte(0xc0)));
     let fee = U256::from(21_000_u64 * 1_000_000_007 + 100);
     assert_eq!(by_block.fee(), Some(Wei(fee)), "with the fee of the base chain");
-    let failed = chain.receipt(failed, tollgate_model::Route::Public).await.unwrap().unwrap();
+    let failed = chain.receipt(failed, Public).await.unwrap().unwrap();
     assert_eq!(failed.details.contract_address, None, "nothing was deployed");
 }
 
@@ -218,20 +210,17 @@ async fn receipts_tell_what_was_paid_and_deployed() {
 async fn a_receipt_that_one_endpoint_has_is_found() {
     let (without, with, chain) = two_nodes().await;
     let hash = B256::repeat_byte(7);
-    assert_eq!(chain.receipt(hash, tollgate_model::Route::Public).await.unwrap(), None);
+    assert_eq!(chain.receipt(hash, Public).await.unwrap(), None);
     let at = with.mine(1, 11, vec![hash]);
-    assert_eq!(
-        chain.receipt(hash, tollgate_model::Route::Public).await.unwrap().unwrap().block_hash,
-        at.hash
-    );
+    assert_eq!(chain.receipt(hash, Public).await.unwrap().unwrap().block_hash, at.hash);
     with.set().behaviour = Behaviour::Down;
     assert_eq!(
-        chain.receipt(hash, tollgate_model::Route::Public).await.unwrap(),
+        chain.receipt(hash, Public).await.unwrap(),
         None,
         "none of those that answer has it"
     );
     without.set().behaviour = Behaviour::Down;
-    chain.receipt(hash, tollgate_model::Route::Public).await.unwrap_err();
+    chain.receipt(hash, Public).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -243,7 +232,7 @@ async fn the_receipt_of_a_failure_says_what_the_contract_said() {
     let error = json!({"code": 3, "message": "execution reverted", "data": data});
     node.set().fixed.insert("eth_call", Err(error));
     let at = node.mine(1, 11, vec![hash]);
-    let receipt = chain.receipt(hash, tollgate_model::Route::Public).await.unwrap().unwrap();
+    let receipt = chain.receipt(hash, Public).await.unwrap().unwrap();
     assert!(!receipt.succeeded);
     assert_eq!(receipt.revert_reason.unwrap().as_str(), "panic 0x12: division by zero");
     chain.head_after(Some(block(1, 10))).await.unwrap();
@@ -254,7 +243,7 @@ async fn the_receipt_of_a_failure_says_what_the_contract_said() {
     assert_eq!(reason.as_str(), "panic 0x12: division by zero");
     node.set().fixed.remove("eth_call");
     assert_eq!(
-        chain.receipt(hash, tollgate_model::Route::Public).await.unwrap().unwrap().revert_reason,
+        chain.receipt(hash, Public).await.unwrap().unwrap().revert_reason,
         None,
         "a courtesy only"
     );
@@ -264,22 +253,16 @@ async fn the_receipt_of_a_failure_says_what_the_contract_said() {
 async fn a_transaction_is_seen_if_any_endpoint_sees_it() {
     let (one, two, chain) = two_nodes().await;
     let hash = B256::repeat_byte(7);
-    assert_eq!(chain.sighting(hash, tollgate_model::Route::Public).await.unwrap(), None);
+    assert_eq!(chain.sighting(hash, Public).await.unwrap(), None);
     two.set().in_pool.insert(hash);
-    assert_eq!(
-        chain.sighting(hash, tollgate_model::Route::Public).await.unwrap(),
-        Some(TxLocation::Pending)
-    );
+    assert_eq!(chain.sighting(hash, Public).await.unwrap(), Some(TxLocation::Pending));
     let at = one.mine(1, 11, vec![hash]);
     let seen = TxLocation::InBlock { number: 11, hash: at.hash };
-    assert_eq!(chain.sighting(hash, tollgate_model::Route::Public).await.unwrap(), Some(seen));
+    assert_eq!(chain.sighting(hash, Public).await.unwrap(), Some(seen));
     one.set().behaviour = Behaviour::Down;
-    assert_eq!(
-        chain.sighting(hash, tollgate_model::Route::Public).await.unwrap(),
-        Some(TxLocation::Pending)
-    );
+    assert_eq!(chain.sighting(hash, Public).await.unwrap(), Some(TxLocation::Pending));
     two.set().behaviour = Behaviour::Down;
-    chain.sighting(hash, tollgate_model::Route::Public).await.unwrap_err();
+    chain.sighting(hash, Public).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -332,10 +315,8 @@ async fn endpoints_that_all_rest_are_not_waited_for() {
     .await;
     node.set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
-    let (counted, tried) = tokio::join!(
-        chain.counts(Address::ZERO),
-        chain.sighting(B256::ZERO, tollgate_model::Route::Public)
-    );
+    let (counted, tried) =
+        tokio::join!(chain.counts(Address::ZERO), chain.sighting(B256::ZERO, Public));
     assert!(counted.is_err() && tried.is_err());
     assert!(begun.elapsed() < timeout / 2, "{:?}", begun.elapsed());
 }
@@ -375,10 +356,7 @@ fn anything() -> Call {
 async fn call_is_estimated_and_a_revert_is_an_answer() {
     let (one, two, chain) = two_nodes().await;
     let call = anything();
-    assert_eq!(
-        chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap(),
-        CallEstimate::Gas(21_000)
-    );
+    assert_eq!(chain.estimate_call(&call, Public).await.unwrap(), CallEstimate::Gas(21_000));
 
     let says = |error: serde_json::Value| {
         for node in [&one, &two] {
@@ -386,25 +364,19 @@ async fn call_is_estimated_and_a_revert_is_an_answer() {
         }
     };
     says(json!({"code": 3, "message": "execution reverted: no", "data": "0xdeadbeef"}));
-    let CallEstimate::Reverts(reason) =
-        chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap()
-    else {
+    let CallEstimate::Reverts(reason) = chain.estimate_call(&call, Public).await.unwrap() else {
         panic!()
     };
     assert_eq!(reason.as_str(), "custom error 0xdeadbeef");
 
     says(json!({"code": -32000, "message": "insufficient funds for gas * price + value"}));
-    let CallEstimate::Refused(answer) =
-        chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap()
-    else {
+    let CallEstimate::Refused(answer) = chain.estimate_call(&call, Public).await.unwrap() else {
         panic!()
     };
     assert_eq!(answer.class, AnswerClass::InsufficientFunds);
 
     says(json!({"code": -32000, "message": "the moon is in the wrong phase"}));
-    let CallEstimate::Refused(answer) =
-        chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap()
-    else {
+    let CallEstimate::Refused(answer) = chain.estimate_call(&call, Public).await.unwrap() else {
         panic!()
     };
     assert_eq!(answer.class, AnswerClass::Unknown);
@@ -412,12 +384,9 @@ async fn call_is_estimated_and_a_revert_is_an_answer() {
     // One that is ill is passed over.
     two.set().fixed.clear();
     one.set().behaviour = Behaviour::BadGateway;
-    assert_eq!(
-        chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap(),
-        CallEstimate::Gas(21_000)
-    );
+    assert_eq!(chain.estimate_call(&call, Public).await.unwrap(), CallEstimate::Gas(21_000));
     two.set().behaviour = Behaviour::Down;
-    chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap_err();
+    chain.estimate_call(&call, Public).await.unwrap_err();
 }
 
 #[tokio::test]
@@ -430,14 +399,13 @@ async fn refusal_of_one_endpoint_counts_only_after_another_was_asked() {
         poor_one.set().fixed.insert("eth_estimateGas", Err(poor.clone()));
         other.set().fixed.clear();
         assert_eq!(
-            chain.estimate_call(&anything(), tollgate_model::Route::Public).await.unwrap(),
+            chain.estimate_call(&anything(), Public).await.unwrap(),
             CallEstimate::Gas(21_000)
         );
         // A node in trouble has no word in it.
         let busy = json!({"code": -32005, "message": "rate limit exceeded"});
         other.set().fixed.insert("eth_estimateGas", Err(busy));
-        let CallEstimate::Refused(answer) =
-            chain.estimate_call(&anything(), tollgate_model::Route::Public).await.unwrap()
+        let CallEstimate::Refused(answer) = chain.estimate_call(&anything(), Public).await.unwrap()
         else {
             panic!()
         };
@@ -457,7 +425,7 @@ async fn an_estimate_is_asked_again_without_the_block_where_nodes_take_one_argum
         let chain = connect(vec![node.http()]).await;
         for calls in [2, 3, 4] {
             assert_eq!(
-                chain.estimate_call(&anything(), tollgate_model::Route::Public).await.unwrap(),
+                chain.estimate_call(&anything(), Public).await.unwrap(),
                 CallEstimate::Gas(21_000)
             );
             assert_eq!(node.calls_of("eth_estimateGas"), calls, "it is remembered");
@@ -471,17 +439,13 @@ async fn parameters_that_a_node_refuses_in_any_form_are_not_the_callers_mistake(
     let says = json!({"code": -32602, "message": "invalid params"});
     node.set().fixed.insert("eth_estimateGas", Err(says));
     let chain = connect(vec![node.http()]).await;
-    let CallEstimate::Refused(answer) =
-        chain.estimate_call(&anything(), tollgate_model::Route::Public).await.unwrap()
+    let CallEstimate::Refused(answer) = chain.estimate_call(&anything(), Public).await.unwrap()
     else {
         panic!()
     };
     assert_eq!(answer.class, AnswerClass::Unknown);
     node.set().fixed.clear();
     let calls = node.calls_of("eth_estimateGas");
-    assert_eq!(
-        chain.estimate_call(&anything(), tollgate_model::Route::Public).await.unwrap(),
-        CallEstimate::Gas(21_000)
-    );
+    assert_eq!(chain.estimate_call(&anything(), Public).await.unwrap(), CallEstimate::Gas(21_000));
     assert_eq!(node.calls_of("eth_estimateGas"), calls + 1, "nothing is remembered of it");
 }

@@ -7,6 +7,7 @@ use futures_util::future::join;
 use futures_util::{StreamExt, stream};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
 use tollgate_evm::endpoint::{EndpointConfig, Role};
+use tollgate_model::Route::Public;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::chain::{BlockTag, Chain, SendAnswer};
 use tollgate_model::{Address, B256, Bytes};
@@ -22,7 +23,7 @@ fn raw() -> Bytes {
 }
 
 async fn class(chain: &EvmChain) -> AnswerClass {
-    chain.send(&raw(), tollgate_model::Route::Public).await.class
+    chain.send(&raw(), Public).await.class
 }
 
 #[tokio::test]
@@ -46,7 +47,7 @@ fn raws(count: u8) -> Vec<Bytes> {
 async fn many_go_out_in_one_call_and_their_answers_are_told_apart() {
     let (node, chain) = one_node().await;
     let raws = raws(50);
-    let answers = chain.send_in_order(&raws, tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws, Public).await;
     assert_eq!(answers.len(), 50);
     for (raw, answer) in raws.iter().zip(&answers) {
         assert_eq!(answer.class, AnswerClass::Accepted);
@@ -62,7 +63,7 @@ async fn transactions_that_a_batch_refuses_are_sent_again_one_by_one() {
     for node in [&one, &two] {
         node.set().refused = vec![(raws[3].to_string(), "insufficient funds for transfer")];
     }
-    let answers = chain.send_in_order(&raws, tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws, Public).await;
     let classes: Vec<AnswerClass> = answers.iter().map(|answer| answer.class).collect();
     let (ok, poor) = (AnswerClass::Accepted, AnswerClass::InsufficientFunds);
     assert_eq!(classes, [ok, ok, ok, poor, ok]);
@@ -75,7 +76,7 @@ async fn a_node_without_batches_gets_them_one_by_one_and_is_not_asked_again() {
     node.set().no_batches = true;
     let chain = connect(vec![node.http()]).await;
     for _ in 0..2 {
-        let answers = chain.send_in_order(&raws(5), tollgate_model::Route::Public).await;
+        let answers = chain.send_in_order(&raws(5), Public).await;
         assert!(answers.iter().all(|answer| answer.class == AnswerClass::Accepted));
         assert_eq!(answers.len(), 5);
     }
@@ -87,7 +88,7 @@ async fn nothing_is_sent_behind_one_without_a_clear_answer() {
     let node = Node::start().await;
     node.set().send_behaviour = SendBehaviour::LosesAnswer;
     let chain = connect(vec![node.http()]).await;
-    let answers = chain.send_in_order(&raws(5), tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws(5), Public).await;
     let classes: Vec<AnswerClass> = answers.iter().map(|answer| answer.class).collect();
     assert_eq!(classes, [AnswerClass::Unknown]);
 }
@@ -101,13 +102,13 @@ async fn rejection_after_a_batch_whose_answer_was_lost_is_no_rejection() {
     let (node, chain) = one_node().await;
     node.set().loses_batches = true;
     node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
-    let answers = chain.send_in_order(&raws(3), tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws(3), Public).await;
     assert_eq!(classes(&answers), [AnswerClass::Unknown], "I3: the batch may have been taken");
     assert!(answers[0].said.contains("invalid sender"), "{}", answers[0].said);
 
     // Nothing is in doubt where the node took no batch at all, or answers both times.
     node.set().loses_batches = false;
-    let answers = chain.send_in_order(&raws(3), tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws(3), Public).await;
     assert_eq!(classes(&answers), [AnswerClass::Invalid; 3]);
 }
 
@@ -116,11 +117,11 @@ async fn rejection_after_an_answer_that_a_batch_left_out_is_no_rejection() {
     let (node, chain) = one_node().await;
     node.set().leaves_out = Some(1);
     node.set().send_behaviour = SendBehaviour::Fails("invalid sender");
-    let answers = chain.send_in_order(&raws(3), tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws(3), Public).await;
     assert_eq!(classes(&answers), [AnswerClass::Invalid, AnswerClass::Unknown]);
     // What a node has is with a node, whatever was lost.
     node.set().send_behaviour = SendBehaviour::Accepts;
-    let answers = chain.send_in_order(&raws(3), tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws(3), Public).await;
     assert_eq!(classes(&answers), [AnswerClass::Accepted; 3]);
 }
 
@@ -164,11 +165,11 @@ async fn second_send_goes_to_two_that_did_not_have_it_and_the_third_to_all() {
 async fn batch_that_is_sent_again_reaches_the_endpoint_that_did_not_have_it() {
     let (one, two, chain) = two_nodes().await;
     let taken = [AnswerClass::Accepted; 5];
-    assert_eq!(classes(&chain.send_in_order(&raws(5), tollgate_model::Route::Public).await), taken);
+    assert_eq!(classes(&chain.send_in_order(&raws(5), Public).await), taken);
     let (had, other) = if one.calls_of("batch") == 1 { (&one, &two) } else { (&two, &one) };
     assert_eq!(other.calls_of("batch"), 0);
     had.set().send_behaviour = SendBehaviour::Fails("already known");
-    assert_eq!(classes(&chain.send_in_order(&raws(5), tollgate_model::Route::Public).await), taken);
+    assert_eq!(classes(&chain.send_in_order(&raws(5), Public).await), taken);
     assert_eq!(other.calls_of("batch"), 1);
     assert_eq!(one.calls_of(SEND) + two.calls_of(SEND), 0, "in one call");
 }
@@ -178,16 +179,16 @@ async fn gap_at_one_endpoint_is_told_though_another_one_had_the_transaction_befo
     let (one, two, chain) = two_nodes().await;
     for count in [1, 5] {
         let raws: Vec<_> = (0..count).map(|n| Bytes::from(vec![0x02, 0xc1, count, n])).collect();
-        chain.send_in_order(&raws, tollgate_model::Route::Public).await;
+        chain.send_in_order(&raws, Public).await;
         let sent = |node: &Node| node.calls_of(SEND) + node.calls_of("batch");
         let (had, other) = if sent(&one) > sent(&two) { (&one, &two) } else { (&two, &one) };
         had.set().send_behaviour = SendBehaviour::Fails("already known");
         other.set().send_behaviour = SendBehaviour::Fails("nonce too high");
-        let answers = chain.send_in_order(&raws, tollgate_model::Route::Public).await;
+        let answers = chain.send_in_order(&raws, Public).await;
         assert!(answers.iter().all(|answer| answer.class == AnswerClass::NonceTooHigh), "{count}");
         // Whatever else it says does not make less of what the first one has.
         other.set().send_behaviour = SendBehaviour::Fails("invalid sender");
-        let answers = chain.send_in_order(&raws, tollgate_model::Route::Public).await;
+        let answers = chain.send_in_order(&raws, Public).await;
         assert!(answers.iter().all(|answer| answer.class == AnswerClass::AlreadyKnown), "{count}");
         for node in [&one, &two] {
             node.set().send_behaviour = SendBehaviour::Accepts;
@@ -224,9 +225,7 @@ async fn transaction_that_one_endpoint_refuses_is_sent_to_another() {
     ];
     for (n, said) in (0..).zip(refusals) {
         // Others each time: what an endpoint had before is no news.
-        let class = async |n: u8| {
-            chain.send(&Bytes::from(vec![0x02, 0xc1, n]), tollgate_model::Route::Public).await.class
-        };
+        let class = async |n: u8| chain.send(&Bytes::from(vec![0x02, 0xc1, n]), Public).await.class;
         one.set().send_behaviour = SendBehaviour::Fails(said);
         two.set().send_behaviour = SendBehaviour::Accepts;
         assert_eq!(class(2 * n).await, AnswerClass::Accepted, "{said}");
@@ -277,7 +276,7 @@ async fn a_lost_answer_and_another_hash_mean_possibly_sent() {
     node.set().send_behaviour = SendBehaviour::Accepts;
     let chain = connect(vec![node.impatient()]).await;
     node.set().behaviour = Behaviour::Hangs;
-    let answer = chain.send(&raw(), tollgate_model::Route::Public).await;
+    let answer = chain.send(&raw(), Public).await;
     assert_eq!(answer.class, AnswerClass::Unknown);
     assert!(answer.said.contains("127.0.0.1") && !answer.said.contains("key-"), "{}", answer.said);
 }
@@ -286,7 +285,7 @@ async fn a_lost_answer_and_another_hash_mean_possibly_sent() {
 async fn send_without_any_endpoint_is_not_a_rejection() {
     let node = Node::start().await;
     let chain = connect(vec![node.http_as(Role::ReadOnly)]).await;
-    let answer = chain.send(&raw(), tollgate_model::Route::Public).await;
+    let answer = chain.send(&raw(), Public).await;
     assert_eq!((answer.class, &*answer.said), (AnswerClass::Unknown, "no endpoint could be asked"));
     assert_eq!(node.calls_of(SEND), 0);
 }
@@ -331,11 +330,7 @@ async fn sends_succeed_while_one_of_two_endpoints_is_rate_limited() {
         limited.set().behaviour = Behaviour::Limited(0);
         for n in 0..100 {
             let raw = Bytes::from(vec![0x02, 0xc1, n]);
-            assert_eq!(
-                chain.send(&raw, tollgate_model::Route::Public).await.class,
-                AnswerClass::Accepted,
-                "{n}"
-            );
+            assert_eq!(chain.send(&raw, Public).await.class, AnswerClass::Accepted, "{n}");
             chain.balance(Address::repeat_byte(1)).await.unwrap();
         }
         assert_eq!(well.calls_of(SEND), 100);
@@ -349,7 +344,7 @@ async fn rate_limit_of_three_transactions_of_a_batch_is_one_of_the_endpoint() {
     let raws = raws(4);
     let refused = raws[1..].iter().map(|raw| (raw.to_string(), "rate limit exceeded"));
     node.set().refused = refused.collect();
-    let answers = chain.send_in_order(&raws, tollgate_model::Route::Public).await;
+    let answers = chain.send_in_order(&raws, Public).await;
     assert_eq!(classes(&answers), [AnswerClass::Accepted, AnswerClass::RateLimited]);
     assert!(chain.endpoints()[0].resting);
     assert_eq!((node.calls_of("batch"), node.calls_of(SEND)), (1, 0), "it is left alone at once");
@@ -382,9 +377,7 @@ async fn quota_after_an_outage_is_enough_for_blocks_and_sends() {
         for n in 0..20 {
             let raw = Bytes::from(vec![0x02, 0xc1, n]);
             let begun = Instant::now();
-            while chain.send(&raw, tollgate_model::Route::Public).await.class
-                != AnswerClass::Accepted
-            {
+            while chain.send(&raw, Public).await.class != AnswerClass::Accepted {
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
             assert!(begun.elapsed() < Duration::from_secs(5), "{n}: {:?}", begun.elapsed());
@@ -439,24 +432,18 @@ async fn endpoint_that_never_answers_sends_is_not_sent_the_next_ones_first() {
     heads_at(&chain, 10).await;
     let prefer_mute = async || {
         // Both have answered a read, and the other one has failed since.
-        chain.sighting(B256::ZERO, tollgate_model::Route::Public).await.unwrap();
+        chain.sighting(B256::ZERO, Public).await.unwrap();
         well.set().behaviour = Behaviour::Down;
-        chain.sighting(B256::ZERO, tollgate_model::Route::Public).await.unwrap();
+        chain.sighting(B256::ZERO, Public).await.unwrap();
         well.set().behaviour = Behaviour::Normal;
     };
     let raws = raws(2);
     prefer_mute().await;
-    assert_eq!(
-        chain.send(&raws[0], tollgate_model::Route::Public).await.class,
-        AnswerClass::Accepted
-    );
+    assert_eq!(chain.send(&raws[0], Public).await.class, AnswerClass::Accepted);
     assert_eq!((mute.calls_of(SEND), well.calls_of(SEND)), (1, 1));
     until("the send has timed out", || async { chain.endpoints()[0].health.unanswered_sends == 1 })
         .await;
     prefer_mute().await;
-    assert_eq!(
-        chain.send(&raws[1], tollgate_model::Route::Public).await.class,
-        AnswerClass::Accepted
-    );
+    assert_eq!(chain.send(&raws[1], Public).await.class, AnswerClass::Accepted);
     assert_eq!((mute.calls_of(SEND), well.calls_of(SEND)), (1, 2));
 }

@@ -21,7 +21,7 @@ pub(crate) struct Collected {
     pub(crate) class: String,
     #[serde(default)]
     accept: Vec<String>,
-    /// Why it is not read as what it is.
+    /// The reason why it is not read as what it is.
     left: Option<String>,
 }
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tollgate_evm::chain::{ChainConfig, EvmChain};
+use tollgate_model::Route::Public;
 use tollgate_model::port::chain::{
     AccountCounts, BlockTag, Call, CallEstimate, Chain, CountSupport, Speed,
 };
@@ -363,13 +364,13 @@ async fn revert_of_an_estimate_needs_a_second_endpoint_that_does_not_estimate_it
     heads_at(&chain, 10).await;
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
     let call = Call { from: SOMEBODY, to, value, data };
-    let tried = async || chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap();
+    let tried = async || chain.estimate_call(&call, Public).await.unwrap();
     for (wrong, right) in [(0, 1), (1, 0)] {
         nodes[wrong].set().fixed.insert("eth_estimateGas", reverts());
         nodes[right].set().fixed.clear();
         // A call that failed makes it the second to be asked.
         nodes[right].set().behaviour = Behaviour::Down;
-        chain.sighting(B256::ZERO, tollgate_model::Route::Public).await.unwrap();
+        chain.sighting(B256::ZERO, Public).await.unwrap();
         nodes[right].set().behaviour = Behaviour::Normal;
         let asked = nodes[wrong].calls_of("eth_estimateGas");
         assert_eq!(tried().await, CallEstimate::Gas(21_000));
@@ -394,10 +395,8 @@ async fn estimated(nodes: &[Node]) -> u64 {
     let chain = EvmChain::connect(config(nodes.iter().map(Node::http).collect())).await.unwrap();
     heads_at(&chain, 10).await;
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
-    let answer = chain
-        .estimate_call(&Call { from: SOMEBODY, to, value, data }, tollgate_model::Route::Public)
-        .await
-        .unwrap();
+    let answer =
+        chain.estimate_call(&Call { from: SOMEBODY, to, value, data }, Public).await.unwrap();
     let CallEstimate::Gas(gas) = answer else { panic!("{answer:?}") };
     gas
 }
@@ -440,10 +439,8 @@ async fn estimate_does_not_wait_long_for_a_second_endpoint_that_hangs() {
     nodes[0].set().behaviour = Behaviour::Hangs;
     let begun = Instant::now();
     let (to, value, data) = (Some(SOMEBODY), Wei(U256::ZERO), Bytes::new());
-    let answer = chain
-        .estimate_call(&Call { from: SOMEBODY, to, value, data }, tollgate_model::Route::Public)
-        .await
-        .unwrap();
+    let answer =
+        chain.estimate_call(&Call { from: SOMEBODY, to, value, data }, Public).await.unwrap();
     assert_eq!(answer, CallEstimate::Gas(21_000));
     assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
 }

@@ -28,7 +28,7 @@ use tollgate_model::{Address, B256, Nonce, TxHash};
 /// The account of most questions.
 pub(crate) const SOMEBODY: Address = Address::repeat_byte(0x11);
 
-/// How the node behaves.
+/// The behaviour of the node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) enum Behaviour {
     /// Answers.
@@ -44,7 +44,7 @@ pub(crate) enum Behaviour {
     Limited(u64),
 }
 
-/// How a send is answered.
+/// The answer to a send.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum SendBehaviour {
     /// The hash.
@@ -83,7 +83,7 @@ pub(crate) struct State {
     pub(crate) failed: HashSet<TxHash>,
     /// Receipts that are answered with an error, and are missing among those of their block.
     pub(crate) unreadable: HashSet<TxHash>,
-    /// What each receipt has besides.
+    /// Fields that each receipt has besides.
     pub(crate) receipt_extras: Value,
     pub(crate) in_pool: HashSet<TxHash>,
     /// The senders and slots of these transactions: shown in full blocks and counted at past
@@ -91,11 +91,11 @@ pub(crate) struct State {
     pub(crate) slots: HashMap<TxHash, (Address, u64)>,
     /// States of blocks before this one are gone.
     pub(crate) oldest_state: u64,
-    /// What it counts there, if it does not say that they are gone.
+    /// The count that it answers there, if it does not say that they are gone.
     pub(crate) counts_without_state: Option<u64>,
-    /// What happens right after a call of a method was answered, each time.
+    /// Changes right after a call of a method was answered, each time.
     pub(crate) after: HashMap<&'static str, fn(&mut Self)>,
-    /// What `eth_estimateGas` says to more than a call.
+    /// The answer of `eth_estimateGas` to more than a call.
     pub(crate) estimates_take_one: Option<Value>,
     /// Many calls in one are answered with an error.
     pub(crate) no_batches: bool,
@@ -103,12 +103,12 @@ pub(crate) struct State {
     pub(crate) loses_batches: bool,
     /// The answer to the call in this place of a batch is left out, though it was taken.
     pub(crate) leaves_out: Option<usize>,
-    /// What says no to a single one of a batch: its bytes, and what it says.
+    /// Refusals of single transactions of a batch: their bytes, and the text.
     pub(crate) refused: Vec<(String, &'static str)>,
     /// Calls in a second; more are answered with 429, and count as well.
     pub(crate) quota: Option<usize>,
     quota_used: Option<(Instant, usize)>,
-    /// How many requests were answered so.
+    /// The number of requests that were answered so.
     pub(crate) above_quota: usize,
     /// Added to the id of each answer.
     pub(crate) id_shift: u64,

@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// What callers, proxies and loggers put around an answer.
+/// Text that callers, proxies and loggers put around an answer.
 const BEFORE: &[&str] = &[
     "",
     "failed to send tx: ",
@@ -97,7 +97,7 @@ const AFTER: &[&str] = &[
     "\n    at sendTransaction (index.js:10:5)",
 ];
 
-/// What only a pool says, and only of a transaction that lives.
+/// Texts that only a pool writes, and only about a transaction that lives.
 const LIVING: [&str; 9] = [
     "already_known",
     "nonce_too_low",
@@ -110,7 +110,7 @@ const LIVING: [&str; 9] = [
     "pool_full",
 ];
 
-/// What may stand between two answers. `.` and `;` are read as `:` is.
+/// Text between two answers. `.` and `;` are read as `:` is.
 const JOINTS: [&str; 2] = [": ", ", "];
 
 /// The collected messages of these classes that are read as such without a code.

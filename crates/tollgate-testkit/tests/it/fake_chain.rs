@@ -1,5 +1,6 @@
 //! The fake chain keeps the rules on which tests of the engine rest.
 
+use tollgate_model::Route::Public;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::port::batch::Fees;
 use tollgate_model::port::chain::{Call, CallEstimate, Chain, SlotSearch, Speed, TxLocation};
@@ -36,7 +37,7 @@ fn chain(base_fee_wei: u128) -> FakeChain {
 }
 
 async fn send(chain: &FakeChain, raw: &Bytes) -> AnswerClass {
-    chain.send(raw, tollgate_model::Route::Public).await.class
+    chain.send(raw, Public).await.class
 }
 
 #[test]
@@ -64,10 +65,7 @@ async fn a_replacement_pays_a_tenth_more_on_price_and_tip() {
     assert_eq!(send(&chain, &tx(0, 1_100, 110)).await, AnswerClass::Accepted);
     chain.mine();
     assert_eq!(chain.mined(FROM)[0].fees.max_fee, price(1_100));
-    assert_eq!(
-        chain.receipt(hash_of(&tx(0, 1_000, 100)), tollgate_model::Route::Public).await.unwrap(),
-        None
-    );
+    assert_eq!(chain.receipt(hash_of(&tx(0, 1_000, 100)), Public).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -99,10 +97,7 @@ async fn send_without_funds_is_refused_until_funded() {
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 0);
     let call = Call { from: FROM, to: Some(TO), value: Wei(U256::ONE), data: Bytes::new() };
-    assert!(matches!(
-        chain.estimate_call(&call, tollgate_model::Route::Public).await.unwrap(),
-        CallEstimate::Refused(_)
-    ));
+    assert!(matches!(chain.estimate_call(&call, Public).await.unwrap(), CallEstimate::Refused(_)));
     chain.set_balance(FROM, cost(&first) + cost(&second));
     assert_eq!(send(&chain, &second).await, AnswerClass::Accepted);
     chain.mine();
@@ -140,19 +135,13 @@ async fn held_or_evicted_transaction_is_not_mined() {
     chain.hold(TxMatch::Hash(hash_of(&first)));
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 0);
-    assert_eq!(
-        chain.sighting(hash_of(&first), tollgate_model::Route::Public).await.unwrap(),
-        Some(TxLocation::Pending)
-    );
+    assert_eq!(chain.sighting(hash_of(&first), Public).await.unwrap(), Some(TxLocation::Pending));
     chain.release(TxMatch::Hash(hash_of(&first)));
     assert!(chain.evict(hash_of(&second)) && !chain.evict(hash_of(&second)));
     chain.mine();
     assert_eq!(chain.mined(FROM).len(), 1);
-    assert_eq!(
-        chain.sighting(hash_of(&second), tollgate_model::Route::Public).await.unwrap(),
-        None
-    );
-    let seen = chain.sighting(hash_of(&first), tollgate_model::Route::Public).await.unwrap();
+    assert_eq!(chain.sighting(hash_of(&second), Public).await.unwrap(), None);
+    let seen = chain.sighting(hash_of(&first), Public).await.unwrap();
     assert!(matches!(seen, Some(TxLocation::InBlock { number: 2, .. })));
 }
 
@@ -244,18 +233,18 @@ async fn queries_can_fail_and_accounts_can_be_stalled() {
     chain.mine();
     chain.fail(Query::Receipts, true);
     chain.fail(Query::Counts(FROM), true);
-    chain.receipt(hash_of(&raw), tollgate_model::Route::Public).await.unwrap_err();
+    chain.receipt(hash_of(&raw), Public).await.unwrap_err();
     chain.counts(FROM).await.unwrap_err();
     chain.counts(TO).await.unwrap();
     let search = chain.search(FROM, nonce(0), &[hash_of(&raw)]).await;
     assert_eq!(search.looked, [[ReceiptLookup::NoAnswer]]);
     assert_eq!(chain.failed(), 3);
     chain.fail(Query::Receipts, false);
-    assert!(chain.receipt(hash_of(&raw), tollgate_model::Route::Public).await.unwrap().is_some());
+    assert!(chain.receipt(hash_of(&raw), Public).await.unwrap().is_some());
 
     chain.stall(FROM, true);
     let next = tx(1, 1_000, 10);
-    let mut stalled = Box::pin(chain.send(&next, tollgate_model::Route::Public));
+    let mut stalled = Box::pin(chain.send(&next, Public));
     assert!(futures_util::poll!(&mut stalled).is_pending());
     assert_eq!(chain.pooled(), 0);
     chain.stall(FROM, false);

@@ -17,7 +17,7 @@ pub(in crate::worker) struct SentAttempt {
     /// When it was made durable.
     pub(in crate::worker) signed_at: Timestamp,
     pub(super) sends: usize,
-    /// How often it was refused as too high by every endpoint; `None` if anything else was answered to
+    /// The number of refusals as too high by every endpoint; `None` if anything else was answered to
     /// any send of it, or may have been: then a pool may hold it.
     pub(super) refused_as_too_high: Option<usize>,
 }
@@ -52,7 +52,7 @@ pub(in crate::worker) struct AnswerNotes {
     pub(in crate::worker) is_first: bool,
     /// Ends a hold that nodes had named.
     pub(in crate::worker) ends_hold: bool,
-    /// It shows that what kept the transaction waiting has ended
+    /// The answer shows that what kept the transaction waiting has ended
     /// ([`tollgate_model::answer::AnsweredTx::is_news`]).
     pub(in crate::worker) is_news: bool,
 }
@@ -77,7 +77,7 @@ pub(in crate::worker) struct Sending {
     pub(in crate::worker) gap_resends: u32,
     /// The store has the patience.
     pub(super) is_stored: bool,
-    /// It was taken over and not sent by this owner yet. The first send of a new owner is no try: where
+    /// The transaction was taken over and not sent by this owner yet. The first send of a new owner is no try: where
     /// owners change often, tries would be used up, and pauses begin anew, for no fault of its own.
     pub(in crate::worker) is_taken_over: bool,
     /// The route of the last send of this owner.

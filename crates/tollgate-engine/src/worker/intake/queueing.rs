@@ -2,12 +2,12 @@
 
 use tracing::warn;
 
-use super::{Accepted, CreateJob, Intake, TRIES_MAX, refuse, slots};
+use super::{Accepted, CreateJob, Intake, Target, refuse, slots};
 use crate::errors::Unserved;
 use crate::worker::{Session, Stop};
 
 impl Intake {
-    /// What can't be priced now is kept without a slot (I6), and gets one when the chain can be asked. What
+    /// Keeps creates that can't be priced now without a slot (I6); they get one when the chain can be asked. What
     /// is signed already can't wait for one.
     pub(super) async fn keep_without_slots(
         &mut self,
@@ -26,28 +26,12 @@ impl Intake {
     pub(super) async fn keep_scheduled(
         &mut self,
         session: &mut Session,
-        mut creates: Vec<CreateJob>,
+        creates: Vec<CreateJob>,
     ) -> Result<(), Stop> {
-        let mut overtaken = 0;
-        while !creates.is_empty() {
-            match self.queue(session, creates).await? {
-                Accepted::Done => break,
-                Accepted::More(left) => creates = left,
-                Accepted::Again(left) => {
-                    creates = left;
-                    overtaken += 1;
-                }
-            }
-            if overtaken >= TRIES_MAX {
-                refuse(creates, &Unserved::Busy.into());
-                break;
-            }
-        }
-        self.section_max = None;
-        Ok(())
+        self.until_accepted(session, creates, Target::Queue).await
     }
 
-    async fn queue(
+    pub(super) async fn queue(
         &mut self,
         session: &mut Session,
         mut creates: Vec<CreateJob>,

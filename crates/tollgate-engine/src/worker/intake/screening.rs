@@ -157,7 +157,7 @@ impl FundsLedger {
         Ok(verdict)
     }
 
-    /// Whether the account can pay beside what is open and what passed, by a balance that is new
+    /// Judges whether the account can pay beside what is open and what passed, by a balance that is new
     /// enough.
     async fn judge_cost(
         &mut self,

@@ -1,5 +1,5 @@
-//! Which slots may be opened now, and the section that opens them. Decides nothing by itself: the nonce rules
-//! are asked. Writes nothing.
+//! Chooses the slots that may be opened now, and builds the section that opens them. Decides nothing by itself:
+//! the nonce rules are asked. Writes nothing.
 
 use tollgate_model::nonce::{
     NonceDecision, NonceRules, NonceView, SlotToFill, SubmitterStatus, decide,

@@ -39,7 +39,7 @@ impl QueuedTx {
     }
 }
 
-/// What waits, oldest first. Each is found by its id, so that a change of all of them (a pause, say)
+/// The queued transactions, oldest first. Each is found by its id, so that a change of all of them (a pause, say)
 /// costs one look per transaction and not a walk.
 #[derive(Debug, Default)]
 pub(in crate::worker) struct Queue {

@@ -1,4 +1,4 @@
-//! What the rules of upkeep want done, and the one place where it is done.
+//! The effects that the rules of upkeep return, and the one place where they are carried out.
 
 use std::collections::HashMap;
 

@@ -126,7 +126,7 @@ impl HeadWatch {
     }
 }
 
-/// Why no block can take a transaction's newest attempt, and whether that offers what the market asks for;
+/// Finds why no block can take a transaction's newest attempt, and whether that offers what the market asks for;
 /// `None` if the chain can't be asked.
 async fn hindrance_of(session: &Session, tx: &InFlightTx) -> Option<(Option<Hindrance>, bool)> {
     let newest = &tx.newest()?.signed;

@@ -100,8 +100,8 @@ pub(in crate::worker) async fn load_pool(session: &mut Session) -> Result<(), St
     Ok(())
 }
 
-/// What callers have used and the chain may not have yet: no holes. Where the chain can't be asked they are
-/// shown as such until it has them.
+/// Loads the nonces that callers have used and the chain may not have yet: no holes. Where the chain can't be
+/// asked they are shown as such until it has them.
 async fn load_used(session: &mut Session) -> Result<(), Stop> {
     if session.context.options.reservations.is_none() {
         session.state.pool_mut().add_used(Vec::new());

@@ -1,4 +1,4 @@
-//! Whether the head of the line offers more.
+//! Bumps the price of the head of line, if the policy says so.
 
 use tollgate_model::bump::{BumpDecision, BumpView, to_beat};
 use tollgate_model::port::{AlertKind, AttemptKind, TxUpdate};

@@ -1,4 +1,4 @@
-//! What becomes of the slots of transactions that every endpoint rejects.
+//! Recycles, closes or holds the slots of transactions that every endpoint rejects.
 
 use std::time::Duration;
 

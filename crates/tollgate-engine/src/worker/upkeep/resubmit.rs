@@ -1,4 +1,4 @@
-//! What no block has picked up for a while is sent again: claimed first (I11), then the same bytes.
+//! Resubmits transactions that no block has picked up for a while: claimed first (I11), then the same bytes.
 
 use std::time::Duration;
 

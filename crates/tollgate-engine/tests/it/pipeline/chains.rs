@@ -10,27 +10,27 @@ use tollgate_model::{Address, Bytes, TxHash, U256};
 use tollgate_testkit::rpc_proxy::RpcProxy;
 use tollgate_testkit::{Anvil, rpc};
 
-/// How far `safe` stands behind the head; `finalized` stands twice as far.
+/// The distance of `safe` from the head; `finalized` is twice as far.
 pub(crate) const SAFE_DISTANCE: u64 = 2;
 
-/// Which chain a scenario runs against.
+/// The chain that a scenario runs against.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ChainKind {
     Devchain,
     Anvil,
 }
 
-/// Whether the chain has a base fee.
+/// The fee market: with or without a base fee.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Era {
     London,
     Berlin,
 }
 
-/// What becomes of a transaction whose block a reorg drops.
+/// The fate of a transaction whose block a reorg drops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Gone {
-    /// It is in another block of the new branch.
+    /// Another block of the new branch includes it.
     ToAnotherBlock,
     /// No pool and no block has it.
     Altogether,
@@ -158,7 +158,7 @@ impl TestChain {
         }
     }
 
-    /// What the next block asks; the ones after it move on from there.
+    /// Sets the base fee of the next block; later ones move on from there.
     pub(crate) async fn set_base_fee(&self, wei: u64) {
         let method = match self {
             Self::Devchain(_) => "devchain_setBaseFee",
@@ -193,7 +193,7 @@ impl TestChain {
         self.call("eth_sendRawTransaction", json!([raw.to_string()])).await;
     }
 
-    /// Whether a pool has it, and no block.
+    /// Returns whether a pool has it, and no block.
     pub(crate) async fn is_pooled(&self, hash: TxHash) -> bool {
         let found = self.call("eth_getTransactionByHash", json!([hash.to_string()])).await;
         found.is_object() && found["blockNumber"].is_null()

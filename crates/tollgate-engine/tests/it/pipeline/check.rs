@@ -138,7 +138,7 @@ impl Pipeline {
     }
 }
 
-/// How far a state is on the way to the end.
+/// The progress of a state towards the end.
 fn way(state: TxState) -> u8 {
     match state {
         TxState::Queued(_) => 0,

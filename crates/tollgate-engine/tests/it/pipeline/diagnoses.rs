@@ -1,4 +1,4 @@
-//! What the pools say of a transaction, on its record.
+//! Diagnoses from the pools, on the record of a transaction.
 
 use tollgate_engine::{Acted, Action, EngineOptions};
 use tollgate_model::diagnose::Diagnosis;

@@ -21,10 +21,10 @@ use super::chains::{ChainKind, Era, TestChain};
 use super::support::{Pipeline, Sent, account, options, transfer};
 use crate::support::request;
 
-/// What the transaction that writes new creates says, and its end.
+/// Statements of the transaction that writes new creates, and its end.
 const CREATES_COMMIT: [&str; 2] = ["insert into managed_tx", "commit"];
 
-/// What only a renewal of leases says.
+/// A part of the statement that only a renewal of leases sends.
 const RENEWAL: &str = "l.fencing_token = u.token and l.expires_at";
 
 /// A node whose way to the database can be cut.
@@ -34,7 +34,7 @@ struct Proxied {
     proxy: PgProxy,
     checkpoints: Arc<PausePoints>,
     engine: Engine,
-    /// What is done already.
+    /// The creates that are done already.
     sent: Vec<Sent>,
 }
 
@@ -250,7 +250,7 @@ async fn reservation_with_unknown_outcome_is_resolved_before_the_nonces_are_read
     assert_eq!(next.await.nonce.get(), 6, "I3");
 }
 
-/// What only the release of leases says.
+/// A part of the statement that only the release of leases sends.
 const RELEASE: &str = "owner_node = ''";
 
 #[tokio::test(flavor = "multi_thread")]

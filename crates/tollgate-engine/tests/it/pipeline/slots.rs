@@ -1,6 +1,7 @@
-//! What two endpoints of a real chain say of one slot: who is in it, who was, who waits for it.
+//! Answers of two endpoints of a real chain about one slot: its occupant, former ones, and those that wait.
 
 use tollgate_evm::chain::EvmChain;
+use tollgate_model::Route::Public;
 use tollgate_model::port::Fees;
 use tollgate_model::port::chain::{Chain, SlotSearch, Speed};
 use tollgate_model::port::signer::{SignedTx, Signer};
@@ -32,7 +33,7 @@ async fn signed(evm: &EvmChain, slot: u64) -> SignedTx {
     dev_signer([0]).sign(vec![draft]).await.remove(0).unwrap()
 }
 
-/// What the endpoints say of one attempt, in an order of their own.
+/// The endpoints' answers about one attempt, in any order.
 async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<ReceiptLookup> {
     let SlotSearch { looked, found } =
         evm.search(account(0).address, nonce(slot), &[attempt]).await;
@@ -42,7 +43,7 @@ async fn said(evm: &EvmChain, slot: u64, attempt: TxHash) -> Vec<ReceiptLookup> 
     said
 }
 
-/// What is shown in a slot.
+/// The transaction that is shown in a slot.
 async fn occupant(evm: &EvmChain, slot: u64, lookback: u64) -> Option<TxHash> {
     let search = evm.occupants(account(0).address, &[nonce(slot)], lookback).await;
     assert_eq!(search.seen.is_empty(), search.problem.is_some());
@@ -56,7 +57,7 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
     let of = account(0).address;
     let mined = signed(&evm, 0).await;
     assert_eq!(said(&evm, 0, mined.tx_hash).await, [ReceiptLookup::Behind; 2]);
-    evm.send(&mined.raw, tollgate_model::Route::Public).await;
+    evm.send(&mined.raw, Public).await;
     chain.mine(5).await;
     let head = chain.head().await;
     until("the new head is seen", || async {
@@ -84,7 +85,7 @@ async fn slot_search_reports_each_endpoint(kind: ChainKind) {
 
     let (due, waits) = (signed(&evm, 1).await, signed(&evm, 3).await);
     for tx in [&due, &waits] {
-        evm.send(&tx.raw, tollgate_model::Route::Public).await;
+        evm.send(&tx.raw, Public).await;
     }
     for report in evm.pools(of, &[NEVER_SENT, waits.tx_hash]).await {
         assert_eq!(report.knows_it, Some(true));
@@ -127,7 +128,7 @@ async fn occupant_is_found_without_an_archive_node() {
     let evm = connect(&chain, &other).await;
     let of = account(0).address;
     let mined = signed(&evm, 0).await;
-    evm.send(&mined.raw, tollgate_model::Route::Public).await;
+    evm.send(&mined.raw, Public).await;
     chain.mine(40).await;
     let states = serde_json::json!([4]);
     chain.call("devchain_setStates", states).await;

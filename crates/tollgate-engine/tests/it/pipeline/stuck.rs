@@ -20,7 +20,7 @@ everywhere! {
     a_head_among_twenty_that_is_too_cheap_is_replaced_by_a_rule,
 }
 
-/// How many stand behind the head.
+/// The number of transactions behind the head.
 const BEHIND: u64 = 20;
 
 /// Only this rule moves what stands still for a minute.

@@ -30,7 +30,7 @@ pub(crate) use crate::support::transfer;
 pub(crate) use tollgate_testkit::StoreKind;
 pub(crate) use tollgate_testkit::cluster::POLL_INTERVAL;
 
-/// How deep a block is settled here.
+/// The depth at which a block is settled here.
 pub(crate) const FINALITY: u64 = 4;
 /// Dev accounts that nodes have keys of.
 const ACCOUNTS: std::ops::Range<usize> = 0..4;
@@ -46,12 +46,12 @@ impl Deref for Pipeline {
     }
 }
 
-/// How one node differs from another.
+/// The settings in which one node differs from another.
 pub(crate) struct Setup {
     pub(crate) options: EngineOptions,
     pub(crate) policies: Policies,
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
-    /// How long it keeps a fee quote.
+    /// The time for which a fee quote is kept.
     pub(crate) fee_cache: Option<Duration>,
     /// Its private endpoints.
     pub(crate) private_urls: Vec<String>,

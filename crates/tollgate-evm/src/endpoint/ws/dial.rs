@@ -21,7 +21,7 @@ pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 pub(super) type Socket = WebSocketStream<Box<dyn Stream>>;
 
-/// Why there is no connection.
+/// The reason why there is no connection.
 #[derive(Debug, Error)]
 pub(super) enum DialError {
     #[error("connecting timed out")]

@@ -21,7 +21,7 @@ const DIRECTIONS: [(&str, &str); 18] = [
     ("server", "api client devchain engine evm hook http load model postgres signer sqlite"),
     ("testkit", "devchain engine evm model postgres signer sqlite"),
     ("sim", "devchain engine evm model signer sqlite testkit"),
-    ("chaos", "devchain testkit"),
+    ("chaos", "api devchain testkit"),
     ("bench", "model testkit"),
 ];
 
