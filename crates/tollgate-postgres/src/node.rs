@@ -66,9 +66,8 @@ impl NodeStore for PgStore {
         within: Duration,
     ) -> Result<Option<PeerKey>, StoreError> {
         let upkeep = self.pools.upkeep().await?;
-        let found = upkeep
-            .query_opt(queries::NODE_KEY_GET, &[&node.as_str(), &micros(within)])
-            .await?;
+        let found =
+            upkeep.query_opt(queries::NODE_KEY_GET, &[&node.as_str(), &micros(within)]).await?;
         let key = |row| Ok(PeerKey::from_bytes(row::bytes(row, "peer_key")?));
         found.as_ref().map_or(Ok(None), key)
     }

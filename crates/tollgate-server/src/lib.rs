@@ -7,6 +7,6 @@ mod http;
 
 pub use http::{
     Api, ApiOptions, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, Listener,
-    ListenerKind, PeerIdentity, PeerTls, Reloaded, ServerTls, ServerTlsFiles, SignedHead, TlsVersion,
-    log_reload, openapi, router, serve, serve_listener, sign,
+    ListenerKind, PeerIdentity, PeerTls, Reloaded, ServerTls, ServerTlsFiles, SignedHead,
+    TlsVersion, log_reload, openapi, router, serve, serve_listener, sign,
 };

@@ -64,9 +64,9 @@ impl NodeStore for SqliteStore {
             return Ok(());
         }
         let (node, key) = (node.clone(), *key.as_bytes());
-        let published = self.db.write(move |tx| {
-            tx.exec(queries::NODE_KEY_PUT, params![node.as_str(), key]).map(drop)
-        });
+        let published = self
+            .db
+            .write(move |tx| tx.exec(queries::NODE_KEY_PUT, params![node.as_str(), key]).map(drop));
         published.await
     }
 

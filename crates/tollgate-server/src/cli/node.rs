@@ -134,10 +134,7 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
 
 /// Serves until a signal, then releases every lease and stops. A second signal ends the process at
 /// once.
-pub(super) async fn run_until_stopped(
-    node: Node,
-    sockets: Sockets,
-) -> Result<ExitCode, Failure> {
+pub(super) async fn run_until_stopped(node: Node, sockets: Sockets) -> Result<ExitCode, Failure> {
     let stop_requested = stop_signal();
     let reloading = tokio::spawn(node.tls.clone().keep_reloading());
     let (stop, stopped) = watch::channel(false);

@@ -95,7 +95,8 @@ impl Chains {
     /// The chains of a node by id and name. Requests for a chain are refused until
     /// [`Self::mark_started`].
     pub fn new(served: Vec<(ChainId, String)>, store: Arc<dyn Store>, options: ApiOptions) -> Self {
-        let ApiOptions { browsers, live_within, exposes_confirmations, identity, peer_tls } = options;
+        let ApiOptions { browsers, live_within, exposes_confirmations, identity, peer_tls } =
+            options;
         let auth = |identity| Arc::new(NodeAuth::new(identity, store.clone(), live_within));
         let node_auth = identity.map(auth);
         let served = served.into_iter().map(|(id, name)| ServedChain {

@@ -14,7 +14,8 @@ impl Rules<'_> {
             }
         }
         // Whoever asks for certificates must not be left with a port that asks for none.
-        let without_tls = "needs a certificate of the listener: without TLS nobody is asked for one";
+        let without_tls =
+            "needs a certificate of the listener: without TLS nobody is asked for one";
         if tls.client_ca_file.is_some() && !tls.is_on() {
             self.refuse("tls.client_ca_file", without_tls);
         }
