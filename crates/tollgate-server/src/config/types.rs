@@ -226,8 +226,8 @@ scalar_types! {
 
 choice_types! {
     TlsVersion {
-        "1.2" => Self::V1_2,
-        "1.3" => Self::V1_3,
+        "1.2" => TlsVersion::V1_2,
+        "1.3" => TlsVersion::V1_3,
     }
     Mode { "pipelined" => Mode::Pipelined, "strict" => Mode::Strict, }
     StrictAdvance { "final" => StrictAdvance::Final, "mined" => StrictAdvance::Mined, }

@@ -31,6 +31,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -122,17 +123,17 @@ impl NodeAuth {
 
     /// Checks the head of a request. Returns the digest that its body must have, or `None` if no node has
     /// signed it. A signature is accepted once.
-    async fn check(&self, request: &Request) -> Option<[u8; 32]> {
-        let mut given = request.headers().get_all(NODE).iter();
+    async fn check(&self, request: &Parts) -> Option<[u8; 32]> {
+        let mut given = request.headers.get_all(NODE).iter();
         let (Some(value), None) = (given.next(), given.next()) else { return None };
         let signature = Signature::parse(value)?;
         let (now, window) = (self.now_ms(), WINDOW.as_millis() as u64);
         let key = self.keys.get(&signature.node).await?;
         let head = SignedHead {
             receiver_url: &self.identity.advertise_url,
-            method: request.method(),
-            path: request.uri().path_and_query().map_or("/", |path| path.as_str()),
-            headers: request.headers(),
+            method: &request.method,
+            path: request.uri.path_and_query().map_or("/", |path| path.as_str()),
+            headers: &request.headers,
         };
         if !signature.matches(&key, head) {
             debug!(node = signature.node.as_str(), "the signature of a node does not match");
@@ -182,12 +183,12 @@ pub(crate) async fn authenticate(
 
 /// A request with its mark if a node has signed it, or without the headers of nodes.
 async fn recognised(chains: &Chains, request: Request) -> Result<Request, Problem> {
+    let (mut parts, body) = request.into_parts();
     let signed = match chains.node_auth() {
-        Some(auth) if request.headers().contains_key(NODE) => auth.check(&request).await,
+        Some(auth) if parts.headers.contains_key(NODE) => auth.check(&parts).await,
         Some(_) | None => None,
     };
-    let Some(digest) = signed else { return ordinary(request) };
-    let (mut parts, body) = request.into_parts();
+    let Some(digest) = signed else { return ordinary(Request::from_parts(parts, body)) };
     let mut whole = Request::from_parts(parts.clone(), body);
     DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut whole);
     let body: Bytes = read_whole(whole, &()).await?;

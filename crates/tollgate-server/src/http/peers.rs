@@ -161,7 +161,7 @@ impl Peers {
         headers.insert(CHAIN_ID, HeaderValue::from(engine.chain_id().get()));
         headers.insert(HOPS, next_hop(given));
         if let Some(auth) = &self.auth {
-            auth.sign(engine.node(), (&to.url, &Method::POST, path), &mut headers, &body);
+            auth.sign(engine.node(), (to.url.as_str(), &Method::POST, path), &mut headers, &body);
         }
         let client = self.http.client();
         let post = client.post(&uri, headers, body);

@@ -122,9 +122,9 @@ fn mac_of(
     add(&time_ms.to_be_bytes());
     add(&sequence.to_be_bytes());
     add(body);
-    for name in &SIGNED_HEADERS {
-        add(&(head.headers.get_all(name).iter().count() as u64).to_be_bytes());
-        for value in head.headers.get_all(name) {
+    for name in SIGNED_HEADERS {
+        add(&(head.headers.get_all(&name).iter().count() as u64).to_be_bytes());
+        for value in head.headers.get_all(&name) {
             add(value.as_bytes());
         }
     }
