@@ -55,8 +55,7 @@ fn tls_files(settings: &Settings) -> [(&'static str, &Option<Sourced<PathBuf>>);
 pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<String> {
     let mut files: Vec<PathBuf> = Vec::new();
     files.extend(settings.keys.private_key_files.iter().map(|file| file.value.clone()));
-    let tls_keys =
-        tls_files(settings).into_iter().filter(|(name, _)| name.ends_with(".key_file"));
+    let tls_keys = tls_files(settings).into_iter().filter(|(name, _)| name.ends_with(".key_file"));
     files.extend(tls_keys.filter_map(|(_, file)| Some(file.as_ref()?.value.clone())));
     if let Some(keystore) = &settings.keys.keystore {
         files.extend(files_in(&keystore.value));

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::keccak256;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
@@ -97,8 +98,10 @@ impl Room {
         let (chain_id, advertise_url) = (self.chain_id, Text::lossy(&url));
         let entry = LiveNode { node: id.clone(), chain_id, advertise_url, draining: false, serves };
         self.store.heartbeat(&entry).await.unwrap();
+        let id_text = id.as_str().to_owned();
         let engine = node_with(self.store.clone(), &self.chain, options, id, keys).await;
-        let (key, clock) = (PeerKey::new(*B256::random()), Arc::new(TestClock::default()));
+        let (key, clock) =
+            (PeerKey::new(*keccak256(id_text.as_bytes())), Arc::new(TestClock::default()));
         self.store.publish_peer_key(&entry.node, &key).await.unwrap();
         let identity = PeerIdentity { key, advertise_url: url, clock: clock.clone() };
         let options = ApiOptions { identity: Some(identity.clone()), ..ApiOptions::default() };
