@@ -5,10 +5,17 @@ pub const OWNER: &str = "tollgate-owner";
 /// On a request: the chain that it is for. A node of another chain does nothing and answers
 /// `wrong_chain` (`not_owner` to a node that forwarded the request, so that another one is asked).
 pub const CHAIN_ID: &str = "tollgate-chain-id";
-/// On a request: another node forwarded it. On an answer: another node gave it.
+/// On a request of another node: it forwarded the request. On an answer: another node gave it. Ignored on a
+/// request without a valid [`NODE`].
 pub const FORWARDED: &str = "tollgate-forwarded";
-/// On a request: another node passed it on because it does not serve the chain.
+/// On a request of another node: it passed the request on because it does not serve the chain. Ignored
+/// without a valid [`NODE`].
 pub const ROUTED: &str = "tollgate-routed";
+/// On a request: the signature of the node that sends it.
+pub const NODE: &str = "tollgate-node";
+/// On a request: the number of nodes that have forwarded it. Too many are refused; nothing else depends on
+/// it, so it needs no signature.
+pub const HOPS: &str = "tollgate-hops";
 /// The trace id, on requests and on answers. The name is the one that proxies know.
 pub const TRACE_ID: &str = "x-request-id";
 /// On a request: the wait that the caller wishes for (RFC 7240).

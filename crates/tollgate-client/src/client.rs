@@ -9,7 +9,7 @@ use hyper::header::HeaderValue;
 use serde_json::{Value, json};
 use thiserror::Error;
 use tollgate_api::{ErrorCode, path};
-use tollgate_http::{HttpResponse, Limits};
+use tollgate_http::{HttpResponse, Limits, TlsFiles};
 use tollgate_model::{Address, ChainId};
 
 use crate::node::{Node, connect};
@@ -104,7 +104,7 @@ impl Client {
     /// # Errors
     /// [`ClientError::InvalidConfig`]: no URL, or one that is not `http` or `https`.
     pub fn new<U: AsRef<str>>(nodes: impl IntoIterator<Item = U>) -> Result<Self, ClientError> {
-        Self::connect(nodes, None)
+        Self::with_tls_files(nodes, &TlsFiles::default())
     }
 
     /// The same, trusting the certificates of a PEM file as well: for nodes behind a private CA.
@@ -115,14 +115,19 @@ impl Client {
         nodes: impl IntoIterator<Item = U>,
         ca_file: &Path,
     ) -> Result<Self, ClientError> {
-        Self::connect(nodes, Some(ca_file))
+        let ca_file = Some(ca_file.to_owned());
+        Self::with_tls_files(nodes, &TlsFiles { ca_file, ..TlsFiles::default() })
     }
 
-    fn connect<U: AsRef<str>>(
+    /// The same with a certificate of the client as well: for nodes that ask for one (mTLS).
+    ///
+    /// # Errors
+    /// [`ClientError::InvalidConfig`]: as [`Self::new`], or a file is unusable.
+    pub fn with_tls_files<U: AsRef<str>>(
         urls: impl IntoIterator<Item = U>,
-        ca_file: Option<&Path>,
+        files: &TlsFiles,
     ) -> Result<Self, ClientError> {
-        let http = connect(&LIMITS, ca_file)?;
+        let http = connect(&LIMITS, files)?;
         let nodes: Result<Vec<Node>, ClientError> =
             urls.into_iter().map(|url| Node::new(url.as_ref(), http.clone())).collect();
         let nodes = nodes?;

@@ -20,3 +20,4 @@ pub use node::{Node, connect};
 pub use outcome::{Outcome, Problem};
 pub use route::Route;
 pub use tollgate_api::header::{CHAIN_ID, FORWARDED, OWNER};
+pub use tollgate_http::TlsFiles;

@@ -1,6 +1,5 @@
 //! Single requests to one node, without retries.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,23 +7,18 @@ use hyper::body::Bytes;
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 use tollgate_api::header::{CHAIN_ID, PREFER};
-use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, client_config_trusting};
+use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, TlsFiles};
 
 use crate::client::ClientError;
 
-/// A connection pool that also trusts the certificates of a PEM file, if one is given.
+/// A connection pool that also trusts the CA and presents the certificate that are given, if any.
 ///
 /// # Errors
-/// [`ClientError::InvalidConfig`]: the file can't be read or contains no certificate.
-pub fn connect(limits: &Limits, ca_file: Option<&Path>) -> Result<Arc<HttpClient>, ClientError> {
-    Ok(Arc::new(match ca_file {
-        None => HttpClient::new(limits),
-        Some(file) => {
-            let tls = client_config_trusting(file);
-            let tls = tls.map_err(|error| ClientError::InvalidConfig(error.to_string()))?;
-            HttpClient::with_tls(limits, &tls)
-        }
-    }))
+/// [`ClientError::InvalidConfig`]: a file can't be read or contains nothing that can be used.
+pub fn connect(limits: &Limits, files: &TlsFiles) -> Result<Arc<HttpClient>, ClientError> {
+    let tls = files.client_config();
+    let tls = tls.map_err(|error| ClientError::InvalidConfig(error.to_string()))?;
+    Ok(Arc::new(HttpClient::with_tls(limits, &tls)))
 }
 
 /// One node's API. Clones share their connections.

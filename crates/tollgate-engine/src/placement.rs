@@ -396,6 +396,11 @@ impl Engine {
         self.context.placement.is_listed(node)
     }
 
+    /// The id of this node.
+    pub fn node(&self) -> &NodeId {
+        &self.context.placement.me
+    }
+
     /// The URL that this node has published.
     pub fn own_url(&self) -> Option<Text<500>> {
         let placement = &self.context.placement;

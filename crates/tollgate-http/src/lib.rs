@@ -7,4 +7,4 @@ mod client;
 mod tls;
 
 pub use client::{HttpClient, HttpError, HttpResponse, Limits};
-pub use tls::{CaFileError, client_config, client_config_trusting};
+pub use tls::{TlsFileError, TlsFiles, client_config, client_config_trusting, read_certificates};

@@ -20,7 +20,7 @@ use clap::{Args, ValueEnum};
 use tokio::time::Instant;
 use tollgate_api::parse_duration;
 use tollgate_client::{Node, connect};
-use tollgate_http::Limits;
+use tollgate_http::{Limits, TlsFiles};
 use tollgate_model::Address;
 use tollgate_model::ids::parse_address;
 use uuid::Uuid;
@@ -96,6 +96,12 @@ pub struct Options {
     /// Trust the certificates of this PEM file in addition to the system's.
     #[arg(long, env = "TOLLGATE_CA_FILE", value_name = "FILE")]
     pub ca_file: Option<PathBuf>,
+    /// Present the certificate of this PEM file, for nodes that ask for one.
+    #[arg(long, env = "TOLLGATE_CLIENT_CERT_FILE", value_name = "FILE")]
+    pub client_cert_file: Option<PathBuf>,
+    /// Private key of that certificate, in PEM.
+    #[arg(long, env = "TOLLGATE_CLIENT_KEY_FILE", value_name = "FILE")]
+    pub client_key_file: Option<PathBuf>,
 }
 
 /// The state that ends a run.
@@ -205,7 +211,12 @@ fn nodes(options: &Options) -> Result<Vec<Node>, Error> {
         idle_max: options.concurrency as usize + 1,
         response_bytes_max: RESPONSE_BYTES_MAX,
     };
-    let http = connect(&limits, options.ca_file.as_deref())?;
+    let files = TlsFiles {
+        ca_file: options.ca_file.clone(),
+        cert_file: options.client_cert_file.clone(),
+        key_file: options.client_key_file.clone(),
+    };
+    let http = connect(&limits, &files)?;
     let mut nodes = Vec::new();
     for url in &options.url {
         let node = Node::new(url, http.clone())?;

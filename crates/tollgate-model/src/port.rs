@@ -40,7 +40,7 @@ pub use checkpoint::{Checkpoint, Checkpoints, NoCheckpoints};
 pub use error::{Cause, StoreError};
 pub use feed::{Completion, FeedFilter, FeedKind, FeedPage, FeedStore, OutboxEvent};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
-pub use node::{LiveNode, NodeStore, ServedSet};
+pub use node::{LiveNode, NodeStore, PeerKey, ServedSet};
 pub use record::{
     Attempt, ChainRegistration, FinalSlot, HistoryEntry, KnownRequest, LineHead, OpenTx,
     ReceiptDetails, RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tollgate_model::port::{LiveNode, NodeStore, ServedSet, StoreError};
+use tollgate_model::port::{LiveNode, NodeStore, PeerKey, ServedSet, StoreError};
 use tollgate_model::time::micros;
 use tollgate_model::{B256, ChainId, NodeId};
 
@@ -49,6 +49,27 @@ impl NodeStore for PgStore {
         let found = upkeep.query_opt(queries::SERVED_GET, &[&digest.as_slice()]).await?;
         let set = |row| Ok(ServedSet::from_bytes(row::bytes(row, "accounts")?));
         found.as_ref().map_or(Ok(None), set)
+    }
+
+    async fn publish_peer_key(&self, node: &NodeId, key: &PeerKey) -> Result<(), StoreError> {
+        let (node, key) = (node.as_str(), key.as_bytes().as_slice());
+        let upkeep = self.pools.upkeep().await?;
+        if upkeep.query_opt(queries::NODE_KEY_FIND, &[&node, &key]).await?.is_none() {
+            upkeep.execute(queries::NODE_KEY_PUT, &[&node, &key]).await?;
+        }
+        Ok(())
+    }
+
+    async fn peer_key(
+        &self,
+        node: &NodeId,
+        within: Duration,
+    ) -> Result<Option<PeerKey>, StoreError> {
+        let upkeep = self.pools.upkeep().await?;
+        let found =
+            upkeep.query_opt(queries::NODE_KEY_GET, &[&node.as_str(), &micros(within)]).await?;
+        let key = |row| Ok(PeerKey::from_bytes(row::bytes(row, "peer_key")?));
+        found.as_ref().map_or(Ok(None), key)
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {

@@ -4,12 +4,14 @@ mod file_limit;
 mod heartbeat;
 mod keyring;
 mod policies;
+mod tls;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use tokio::net::TcpListener;
 use tokio::sync::{Mutex, oneshot};
 use tokio::time::Instant;
 use tollgate_api::Endpoint;
@@ -20,10 +22,10 @@ use tollgate_model::ownership::HandoverTimings;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
-    ChainRegistration, Checkpoints, LiveNode, Store, StoreError, SubmitterSetup,
+    ChainRegistration, Checkpoints, LiveNode, PeerKey, Store, StoreError, SubmitterSetup,
 };
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
-use tollgate_server::{ApiOptions, BrowserPolicy, Chains, ConnectionLimits};
+use tollgate_server::{ApiOptions, BrowserPolicy, Chains, ConnectionLimits, PeerIdentity};
 use tollgate_signer::{LocalSigner, OpenedKeys};
 use tracing::warn;
 use uuid::Uuid;
@@ -36,6 +38,7 @@ use crate::retention::{Retention, RetentionOptions};
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 use policies::policies;
+pub(crate) use tls::NodeTls;
 
 /// The pause between two tries to reach a chain that does not answer yet.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
@@ -46,6 +49,7 @@ const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 pub(crate) struct Node {
     pub(crate) chains: Chains,
     pub(crate) connections: ConnectionLimits,
+    pub(crate) tls: NodeTls,
     heartbeats: Heartbeats,
     retention: Option<Retention>,
     drain_wait: Duration,
@@ -84,8 +88,8 @@ impl Node {
 }
 
 /// Binds the address of the API. Done before anything else is started, because it may be in use.
-pub(crate) async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener, Failure> {
-    tokio::net::TcpListener::bind(address).await.map_err(|error| {
+pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
         let why = match error.kind() {
             std::io::ErrorKind::AddrInUse => "another program listens there already".to_owned(),
             std::io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
@@ -96,6 +100,33 @@ pub(crate) async fn bind(address: SocketAddr) -> Result<tokio::net::TcpListener,
     })
 }
 
+/// The sockets of a node.
+pub(crate) struct Sockets {
+    pub(crate) api: TcpListener,
+    /// Operators have a socket of their own.
+    pub(crate) operators: Option<TcpListener>,
+}
+
+impl Sockets {
+    /// Binds the addresses of the settings.
+    pub(crate) async fn bind(settings: &Settings) -> Result<Self, Failure> {
+        let api = bind(settings.node.listen).await?;
+        let operators = match settings.operators.listen {
+            Some(address) => Some(bind(address).await?),
+            None => None,
+        };
+        Ok(Self { api, operators })
+    }
+}
+
+/// 256 random bits, by which the other nodes recognise the requests of this process.
+fn new_peer_key() -> Result<PeerKey, Failure> {
+    let mut bytes = [0; 32];
+    let random = rustls::crypto::ring::default_provider().secure_random;
+    random.fill(&mut bytes).map_err(|_| "the system has no random numbers")?;
+    Ok(PeerKey::new(bytes))
+}
+
 /// Starts a node that listens on `address` and signs with these keys.
 pub(crate) async fn start(
     settings: &Settings,
@@ -103,6 +134,7 @@ pub(crate) async fn start(
     signer: LocalSigner,
 ) -> Result<Node, Failure> {
     let name = &settings.node.node_name.0;
+    let tls = NodeTls::open(settings)?;
     let checkpoints = checkpoints()?;
     let retention = RetentionOptions::new(&settings.retention)?;
     // A missing disk must not keep a node from its transactions: nothing is removed meanwhile.
@@ -111,15 +143,25 @@ pub(crate) async fn start(
     }
     let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
-    let own_url = || Text::lossy(&own_url(address, name));
+    let own_url = || Text::lossy(&own_url(address, name, tls.api.is_some()));
     let advertise_url = settings.node.advertise_url.clone().unwrap_or_else(own_url);
     let http = &settings.http;
     let hosts: Vec<String> = http.allowed_hosts.iter().map(|host| host.0.clone()).collect();
     let origins: Vec<String> = http.allowed_origins.iter().map(|from| from.0.clone()).collect();
     let browsers = BrowserPolicy::new(address.ip(), advertise_url.as_str(), &hosts, &origins);
     let live_within = HandoverTimings::of(&settings.engine_options()?.lease).live_within;
-    let options =
-        ApiOptions { browsers, live_within, exposes_confirmations: settings.confirmations.expose };
+    let peer_key = new_peer_key()?;
+    let options = ApiOptions {
+        browsers,
+        live_within,
+        exposes_confirmations: settings.confirmations.expose,
+        identity: Some(PeerIdentity {
+            key: peer_key.clone(),
+            advertise_url: advertise_url.as_str().to_owned(),
+            clock: Arc::new(SystemClock),
+        }),
+        peer_tls: tls.peers.clone(),
+    };
     let start = Arc::new(ChainStart {
         database,
         store: store.clone(),
@@ -127,6 +169,7 @@ pub(crate) async fn start(
         keys: Arc::new(OpenedKeys::new(Keyring::sources(&settings.keys)?, signer.clone())),
         signer: Arc::new(signer),
         advertise_url,
+        peer_key,
         heartbeats: Heartbeats::default(),
     });
     let chains = match settings.chains() {
@@ -156,7 +199,7 @@ pub(crate) async fn start(
     let begin =
         |options| Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone());
     let (retention, drain_wait) = (retention.map(begin), settings.drain.wait);
-    Ok(Node { chains, connections, heartbeats, retention, drain_wait })
+    Ok(Node { chains, connections, tls, heartbeats, retention, drain_wait })
 }
 
 /// The parts that the chains of a node share when they start.
@@ -167,6 +210,7 @@ struct ChainStart {
     signer: Arc<LocalSigner>,
     keys: Arc<OpenedKeys>,
     advertise_url: Text<500>,
+    peer_key: PeerKey,
     heartbeats: Heartbeats,
 }
 
@@ -233,7 +277,8 @@ impl ChainStart {
         };
         let engine = Engine::start(ports, options);
         let served = engine.accounts().served();
-        let heartbeat = Heartbeat::start(store.clone(), alive, served, every).await;
+        let key = self.peer_key.clone();
+        let heartbeat = Heartbeat::start(store.clone(), alive, key, served, every).await;
         self.heartbeats.lock().await.push(heartbeat);
         chains.mark_started(engine, Box::new(move || endpoints(&chain)));
         Ok(())

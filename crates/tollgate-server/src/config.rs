@@ -135,9 +135,10 @@ fn load_from(
 }
 
 /// The URL of a node that listens on an address, as far as the node itself can know.
-pub(crate) fn own_url(address: SocketAddr, node_name: &str) -> String {
+pub(crate) fn own_url(address: SocketAddr, node_name: &str, is_tls: bool) -> String {
+    let scheme = if is_tls { "https" } else { "http" };
     match address.ip().is_unspecified() {
-        true => format!("http://{node_name}:{}", address.port()),
-        false => format!("http://{address}"),
+        true => format!("{scheme}://{node_name}:{}", address.port()),
+        false => format!("{scheme}://{address}"),
     }
 }

@@ -19,8 +19,10 @@ mod forward;
 mod health;
 mod idempotency;
 mod middleware;
+mod node_auth;
 mod nonces;
 mod openapi;
+mod operator_routes;
 mod params;
 mod parse_errors;
 mod peers;
@@ -31,6 +33,7 @@ mod served_chains;
 mod shared_poll;
 mod submitter_actions;
 mod submitters;
+mod tls;
 mod tx_actions;
 mod wait;
 
@@ -47,10 +50,12 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub use browser::BrowserPolicy;
-pub use connections::{ConnectionLimits, serve};
+pub use connections::{ConnectionLimits, Listener, ListenerKind, serve, serve_listener};
 use feed::FeedEnds;
+pub use node_auth::{PeerIdentity, SignedHead, sign};
 use peers::Peers;
 pub use served_chains::{ApiOptions, Chains, EndpointReader};
+pub use tls::{PeerTls, Reloaded, ServerTls, ServerTlsFiles, TlsVersion, log_reload};
 
 /// The longest that a request may take (I13).
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -82,9 +87,9 @@ pub struct Api {
 
 impl Api {
     /// The API of one chain.
-    fn new(engine: Engine, store: Arc<dyn Store>, shared: Arc<SharedApi>) -> Self {
+    fn new(engine: Engine, store: Arc<dyn Store>, peers: Peers, shared: Arc<SharedApi>) -> Self {
         shared.engines.lock().unwrap_or_else(PoisonError::into_inner).push(engine.clone());
-        Self { engine, store, peers: Arc::default(), feed_ends: Arc::default(), shared }
+        Self { engine, store, peers: Arc::new(peers), feed_ends: Arc::default(), shared }
     }
 
     /// The view of a chain, if this node follows it.
@@ -111,6 +116,7 @@ pub fn router(chains: Chains) -> Router {
         .fallback(dispatch::to_its_chain)
         .method_not_allowed_fallback(middleware::no_method)
         .layer(from_fn_with_state(chains.clone(), browser::refuse_cross_site))
+        .layer(from_fn_with_state(chains.clone(), node_auth::authenticate))
         .layer(from_fn(connections::refuse_beyond_health))
         .layer(from_fn(middleware::with_trace_id))
         .with_state(chains)

@@ -6,6 +6,7 @@
 mod http;
 
 pub use http::{
-    Api, ApiOptions, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, openapi, router,
-    serve,
+    Api, ApiOptions, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, Listener,
+    ListenerKind, PeerIdentity, PeerTls, Reloaded, ServerTls, ServerTlsFiles, SignedHead,
+    TlsVersion, log_reload, openapi, router, serve, serve_listener, sign,
 };

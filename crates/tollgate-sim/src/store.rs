@@ -20,10 +20,10 @@ use tollgate_model::port::{
     AccountPoolStore, AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations,
     FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord, FinishedTx,
     HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
-    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, RemovedTx, Reservation,
-    ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion, SectionOutcome,
-    ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry, SubmitterOverview,
-    SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, PeerKey, RemovedTx,
+    Reservation, ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion,
+    SectionOutcome, ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -412,6 +412,8 @@ over_network! {
         live_nodes(chain_id: ChainId, within: Duration) -> Vec<LiveNode>;
         publish_served(set: &ServedSet) -> ();
         served_set(digest: B256) -> Option<ServedSet>;
+        publish_peer_key(node: &NodeId, key: &PeerKey) -> ();
+        peer_key(node: &NodeId, within: Duration) -> Option<PeerKey>;
         leave(node: &NodeId) -> ();
     }
 }

@@ -11,6 +11,19 @@ on conflict (node_id) do update
 select node_id, advertise_url, draining, serves from node
  where chain_id = ?1 and heartbeat_at > db_now() - ?2 order by node_id
 
+-- name: node_key_find
+-- Whether the key of node ?1 is ?2.
+select 1 from node where node_id = ?1 and peer_key = ?2
+
+-- name: node_key_put
+-- Sets the key with which node ?1 signs its requests to other nodes.
+update node set peer_key = ?2 where node_id = ?1
+
+-- name: node_key_get
+-- The key of node ?1, of any chain, if its last heartbeat is younger than ?2 microseconds.
+select peer_key from node
+ where node_id = ?1 and peer_key is not null and heartbeat_at > db_now() - ?2
+
 -- name: node_leave
 -- Removes a node.
 delete from node where node_id = ?1

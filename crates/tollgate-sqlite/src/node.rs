@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use rusqlite::params;
-use tollgate_model::port::{LiveNode, NodeStore, ServedSet, StoreError};
+use tollgate_model::port::{LiveNode, NodeStore, PeerKey, ServedSet, StoreError};
 use tollgate_model::{B256, ChainId, NodeId};
 
 use crate::connection::span;
@@ -54,6 +54,32 @@ impl NodeStore for SqliteStore {
             row::bytes(row, "accounts").map(<[u8]>::to_vec)
         });
         Ok(accounts.await?.as_deref().and_then(ServedSet::from_bytes))
+    }
+
+    async fn publish_peer_key(&self, node: &NodeId, key: &PeerKey) -> Result<(), StoreError> {
+        let (id, wanted) = (node.as_str().to_owned(), *key.as_bytes());
+        let is_set =
+            self.db.read(move |conn| conn.exists(queries::NODE_KEY_FIND, params![id, wanted]));
+        if is_set.await? {
+            return Ok(());
+        }
+        let (node, key) = (node.clone(), *key.as_bytes());
+        let published = self
+            .db
+            .write(move |tx| tx.exec(queries::NODE_KEY_PUT, params![node.as_str(), key]).map(drop));
+        published.await
+    }
+
+    async fn peer_key(
+        &self,
+        node: &NodeId,
+        within: Duration,
+    ) -> Result<Option<PeerKey>, StoreError> {
+        let params = (node.as_str().to_owned(), span(within));
+        let key = self.db.one(queries::NODE_KEY_GET, params, |row| {
+            row::bytes(row, "peer_key").map(<[u8]>::to_vec)
+        });
+        Ok(key.await?.as_deref().and_then(PeerKey::from_bytes))
     }
 
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError> {

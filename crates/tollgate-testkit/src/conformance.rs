@@ -183,6 +183,7 @@ macro_rules! conformance_tests {
                 accounts_that_a_node_serves_are_read_under_the_digest_of_its_row,
                 accounts_that_no_node_names_are_forgotten_after_a_day,
                 an_owners_address_comes_from_the_list_of_nodes,
+                peer_key_is_read_while_its_node_lives_and_of_any_chain,
                 a_chain_with_another_genesis_is_refused,
                 a_submitter_on_an_unknown_chain_is_refused_by_name,
                 registering_again_never_moves_the_cursor,

@@ -1,5 +1,6 @@
 //! Live nodes and the accounts that each of them serves.
 
+use std::fmt;
 use std::time::Duration;
 
 use alloy_primitives::{Address, B256, keccak256};
@@ -21,6 +22,34 @@ pub struct LiveNode {
     pub draining: bool,
     /// The digest of the accounts that the node serves; `None` for a node of an older version.
     pub serves: Option<B256>,
+}
+
+/// The secret with which a process signs its requests to other nodes. Generated at each start; the
+/// others read it from the database. Never shown: not in `Debug`, logs, the API or lists of nodes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PeerKey([u8; 32]);
+
+impl PeerKey {
+    /// A key of 256 random bits.
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// Parses the stored form; `None` if it does not have 32 bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        bytes.try_into().ok().map(Self)
+    }
+
+    /// The secret itself, to store it or to calculate a signature.
+    pub const fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for PeerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("PeerKey(not shown)")
+    }
 }
 
 /// The accounts that a node serves: it signs for them, or accepts transactions that their owners signed.
@@ -97,6 +126,18 @@ pub trait NodeStore: Send + Sync {
     /// Reads the set that was published under a digest, if it still exists.
     async fn served_set(&self, digest: B256) -> Result<Option<ServedSet>, StoreError>;
 
+    /// Sets the key of a listed node. Costs one lookup if it is set already, and does nothing for a node
+    /// that is not listed.
+    async fn publish_peer_key(&self, node: &NodeId, key: &PeerKey) -> Result<(), StoreError>;
+
+    /// Reads the key of a node of any chain whose last heartbeat is younger than `within`. `None`: there is
+    /// no such node, or its version publishes no key.
+    async fn peer_key(
+        &self,
+        node: &NodeId,
+        within: Duration,
+    ) -> Result<Option<PeerKey>, StoreError>;
+
     /// Removes a node from the list. Sets that no listed node names are deleted a day after they were
     /// published.
     async fn leave(&self, node: &NodeId) -> Result<(), StoreError>;
@@ -117,6 +158,14 @@ mod tests {
         assert!((1..=3).all(|n| set.contains(account(n))) && !set.contains(account(4)));
         assert_ne!(set.digest(), ServedSet::new([account(1), account(2)]).digest());
         assert!(!ServedSet::new([]).contains(account(0)));
+    }
+
+    #[test]
+    fn peer_key_is_not_shown_and_has_32_bytes() {
+        let key = PeerKey::new([0xab; 32]);
+        assert_eq!(format!("{key:?} {key:#?}"), "PeerKey(not shown) PeerKey(not shown)");
+        assert_eq!(PeerKey::from_bytes(&[0xab; 32]), Some(key));
+        assert_eq!(PeerKey::from_bytes(&[0xab; 31]), None);
     }
 
     #[test]

@@ -27,7 +27,7 @@ use tollgate_signer::{Key, LocalSigner};
 
 use super::node::{run_until_stopped, stop_signal};
 use super::{log, runtime};
-use crate::compose::{Node, bind, start};
+use crate::compose::{Node, Sockets, bind, start};
 use crate::config::{DatabaseUrl, LogFormat, NodeName, Settings, defaults};
 use crate::failure::Failure;
 
@@ -92,7 +92,8 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         // From here on an interrupt is a wish to stop, not to break off.
         interrupted.abort();
         tell_where(listener.local_addr()?, &chain);
-        stage.block_on(run_until_stopped(second, listener))?;
+        let sockets = Sockets { api: listener, operators: None };
+        stage.block_on(run_until_stopped(second, sockets))?;
     } else {
         stage.block_on(second.stop());
     }

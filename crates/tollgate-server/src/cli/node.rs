@@ -5,27 +5,30 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::StreamExt;
+use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
-use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::secret::masked;
-use tollgate_server::{router, serve as serve_http};
+use tollgate_server::{ConnectionLimits, Listener, ListenerKind, router, serve_listener};
 use tollgate_signer::{Key, LocalSigner};
 use tracing::{info, warn};
 
 use super::devchain::new_chain;
 use super::{log, runtime};
-use crate::compose::{Keyring, Node, bind, start};
+use crate::compose::{Keyring, Node, Sockets, start};
 use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
 
 /// The longest time for each step of a stop: releasing the leases, answering open requests, leaving
 /// the list of nodes.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Connections of the operators' listener, besides those of the API's (I13).
+const OPERATOR_CONNECTIONS_MAX: usize = 256;
 
 /// The number of accounts that `dev` prints.
 const ACCOUNTS_SHOWN: usize = 3;
@@ -52,11 +55,12 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     let settings = loaded.settings;
     let signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
     runtime()?.block_on(async {
-        let listener = bind(settings.node.listen).await?;
-        let address = listener.local_addr()?;
+        let sockets = Sockets::bind(&settings).await?;
+        let address = sockets.api.local_addr()?;
         let node = start(&settings, address, signer).await?;
-        info!(%address, no_auth = settings.node.no_auth, "listening");
-        run_until_stopped(node, listener).await
+        let tls = node.tls.api.is_some();
+        info!(%address, tls, no_auth = settings.node.no_auth, "listening");
+        run_until_stopped(node, sockets).await
     })
 }
 
@@ -65,7 +69,8 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
     begin_log(&loaded, "warn,tollgate=info");
     let database_is_given = loaded.is_given("database.url");
     let mut settings = loaded.settings;
-    if !settings.node.listen.ip().is_loopback() {
+    let listens = [Some(settings.node.listen), settings.operators.listen];
+    if listens.into_iter().flatten().any(|address| !address.ip().is_loopback()) {
         return Err("listen: dev needs no key, so it listens on loopback only".into());
     }
     let mut signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
@@ -74,23 +79,24 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
         signer = signer.and(dev_signer()?);
     }
     runtime()?.block_on(async {
-        let listener = bind(settings.node.listen).await?;
+        let sockets = Sockets::bind(&settings).await?;
         let mut made = None;
         if makes_chain {
             let interval = args.block_interval;
             made = Some(make_chain(&mut settings, database_is_given, interval).await?);
         }
-        let address = listener.local_addr()?;
+        let address = sockets.api.local_addr()?;
         let mut accounts = signer.accounts();
         // The accounts of the dev chain come first, in their well-known order.
         let known = |account: &Address| dev_accounts().iter().position(|a| a.address == *account);
         accounts.sort_by_key(|account| known(account).unwrap_or(usize::MAX));
         let node = start(&settings, address, signer).await?;
-        println!("API        http://{address}");
+        let scheme = if node.tls.api.is_some() { "https" } else { "http" };
+        println!("API        {scheme}://{address}");
         for account in accounts.iter().take(ACCOUNTS_SHOWN) {
             println!("account    {account}");
         }
-        let done = run_until_stopped(node, listener).await;
+        let done = run_until_stopped(node, sockets).await;
         drop(made);
         done
     })
@@ -128,17 +134,11 @@ fn begin_log(loaded: &Loaded, default_level: &str) {
 
 /// Serves until a signal, then releases every lease and stops. A second signal ends the process at
 /// once.
-pub(super) async fn run_until_stopped(
-    node: Node,
-    listener: TcpListener,
-) -> Result<ExitCode, Failure> {
+pub(super) async fn run_until_stopped(node: Node, sockets: Sockets) -> Result<ExitCode, Failure> {
     let stop_requested = stop_signal();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let stopped = async {
-        let _ = stopped.await;
-    };
-    let routes = router(node.chains.clone());
-    let mut serving = tokio::spawn(serve_http(listener, routes, node.connections, stopped));
+    let reloading = tokio::spawn(node.tls.clone().keep_reloading());
+    let (stop, stopped) = watch::channel(false);
+    let mut serving = tokio::spawn(serve_all(&node, sockets, &stopped));
     tokio::select! {
         () = stop_requested => {}
         ended = &mut serving => ended?,
@@ -151,7 +151,8 @@ pub(super) async fn run_until_stopped(
     if tokio::time::timeout(STOP_TIMEOUT + node.drain_wait(), node.drain()).await.is_err() {
         warn!("not all leases were released; they expire");
     }
-    let _ = stop.send(());
+    stop.send_replace(true);
+    reloading.abort();
     if tokio::time::timeout(STOP_TIMEOUT, &mut serving).await.is_err() {
         warn!("open requests were aborted");
         serving.abort();
@@ -160,6 +161,38 @@ pub(super) async fn run_until_stopped(
         warn!("the node was not removed from the list of nodes; its entry expires");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Serves all sockets of a node until it is told to stop.
+fn serve_all(
+    node: &Node,
+    sockets: Sockets,
+    stopped: &watch::Receiver<bool>,
+) -> impl Future<Output = ()> + Send + use<> {
+    let routes = router(node.chains.clone());
+    let limits = node.connections;
+    let kind = match &sockets.operators {
+        Some(_) => ListenerKind::Callers,
+        None => ListenerKind::All,
+    };
+    let api = Listener { socket: sockets.api, kind, tls: node.tls.api.clone() };
+    let of_operators = sockets.operators.map(|socket| {
+        let tls = node.tls.operators.clone();
+        Listener { socket, kind: ListenerKind::Operators, tls }
+    });
+    let few = ConnectionLimits { max: limits.max.min(OPERATOR_CONNECTIONS_MAX), ..limits };
+    let all = [(Some(api), limits), (of_operators, few)];
+    let each = all.into_iter().filter_map(|(listener, limits)| {
+        let mut stopped = stopped.clone();
+        let stop = async move {
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        Some(serve_listener(listener?, routes.clone(), limits, stop))
+    });
+    let each: Vec<_> = each.collect();
+    async move {
+        join_all(each).await;
+    }
 }
 
 /// Completes at SIGINT or SIGTERM. Listens from the call on, not only from the first poll.

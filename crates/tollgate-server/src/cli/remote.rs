@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::time::Instant;
 use tollgate_api::{ErrorCode, Problem};
 use tollgate_client::{Node, connect};
-use tollgate_http::{HttpError, Limits};
+use tollgate_http::{HttpError, Limits, TlsFiles};
 use tollgate_model::secret::masked;
 
 use super::table::clean;
@@ -53,6 +53,12 @@ pub(super) struct RemoteArgs {
     /// Trust the certificates of this PEM file in addition to the system's.
     #[arg(long, global = true, env = "TOLLGATE_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
+    /// Present the certificate of this PEM file, for nodes that ask for one.
+    #[arg(long, global = true, env = "TOLLGATE_CLIENT_CERT_FILE", value_name = "FILE")]
+    client_cert_file: Option<PathBuf>,
+    /// Private key of that certificate, in PEM.
+    #[arg(long, global = true, env = "TOLLGATE_CLIENT_KEY_FILE", value_name = "FILE")]
+    client_key_file: Option<PathBuf>,
     /// Print the API's JSON unchanged instead of tables.
     #[arg(long, global = true)]
     json: bool,
@@ -245,8 +251,10 @@ pub(super) fn run<F>(args: RemoteArgs, command: F) -> Result<ExitCode, Failure>
 where
     F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
 {
-    let RemoteArgs { url, chain_id, api_key, ca_file, json } = args;
-    let mut node = Node::new(&url, connect(&LIMITS, ca_file.as_deref())?)?;
+    let RemoteArgs { url, chain_id, api_key, ca_file, client_cert_file, client_key_file, json } =
+        args;
+    let files = TlsFiles { ca_file, cert_file: client_cert_file, key_file: client_key_file };
+    let mut node = Node::new(&url, connect(&LIMITS, &files)?)?;
     if let Some(key) = api_key {
         node = node.with_api_key(&key)?;
     }

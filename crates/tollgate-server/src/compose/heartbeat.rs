@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use tollgate_model::port::{LiveNode, ServedSet, Store};
+use tollgate_model::port::{LiveNode, PeerKey, ServedSet, Store};
 use tracing::warn;
 
 /// The longest time for the removal from the list; after that the row expires.
@@ -22,10 +22,17 @@ const ANNOUNCE_TIMEOUT: Duration = Duration::from_secs(2);
 /// list as soon as the runtime gets to it.
 pub(super) struct Heartbeat {
     store: Arc<dyn Store>,
-    node: LiveNode,
+    node: ListedNode,
     served: watch::Receiver<Arc<ServedSet>>,
     draining: watch::Sender<bool>,
     task: JoinHandle<()>,
+}
+
+/// A node's entry in the list, and the key of its requests to other nodes.
+#[derive(Clone)]
+struct ListedNode {
+    node: LiveNode,
+    peer_key: PeerKey,
 }
 
 impl Heartbeat {
@@ -33,10 +40,12 @@ impl Heartbeat {
     pub(super) async fn start(
         store: Arc<dyn Store>,
         node: LiveNode,
+        peer_key: PeerKey,
         served: watch::Receiver<Arc<ServedSet>>,
         every: Duration,
     ) -> Self {
-        let (draining, watched) = watch::channel(node.draining);
+        let node = ListedNode { node, peer_key };
+        let (draining, watched) = watch::channel(node.node.draining);
         let now = served.borrow().clone();
         write(&store, &node, &now).await;
         let task = tokio::spawn(beat(store.clone(), node.clone(), served.clone(), every, watched));
@@ -46,7 +55,8 @@ impl Heartbeat {
     /// Announces that the node accepts no new work; written when this returns.
     pub(super) async fn drain(&self) {
         self.draining.send_replace(true);
-        let node = LiveNode { draining: true, ..self.node.clone() };
+        let mut node = self.node.clone();
+        node.node.draining = true;
         let served = self.served.borrow().clone();
         if timeout(ANNOUNCE_TIMEOUT, write(&self.store, &node, &served)).await.is_err() {
             warn!("draining was not announced to the other nodes");
@@ -64,7 +74,7 @@ impl Heartbeat {
 
 async fn beat(
     store: Arc<dyn Store>,
-    mut node: LiveNode,
+    mut node: ListedNode,
     mut served: watch::Receiver<Arc<ServedSet>>,
     every: Duration,
     mut draining: watch::Receiver<bool>,
@@ -78,16 +88,17 @@ async fn beat(
             // Other nodes route by the accounts that this one serves.
             Ok(()) = served.changed() => {}
         }
-        node.draining = *draining.borrow_and_update();
+        node.node.draining = *draining.borrow_and_update();
         let now = served.borrow_and_update().clone();
         write(&store, &node, &now).await;
     }
-    if let Err(error) = store.leave(&node.node).await {
+    if let Err(error) = store.leave(&node.node.node).await {
         warn!(%error, "the node was not removed from the list of nodes; its entry expires");
     }
 }
 
-async fn write(store: &Arc<dyn Store>, node: &LiveNode, served: &ServedSet) {
+async fn write(store: &Arc<dyn Store>, listed: &ListedNode, served: &ServedSet) {
+    let ListedNode { node, peer_key } = listed;
     // Each time: it is a cheap lookup, and the set may have been removed while the node was silent.
     if let Err(error) = store.publish_served(served).await {
         warn!(%error, "the accounts that this node serves were not published");
@@ -95,5 +106,9 @@ async fn write(store: &Arc<dyn Store>, node: &LiveNode, served: &ServedSet) {
     let node = LiveNode { serves: Some(served.digest()), ..node.clone() };
     if let Err(error) = store.heartbeat(&node).await {
         warn!(%error, "the heartbeat was not written");
+    }
+    // Each time for the same reason. Until it is there, other nodes take what this one forwards as a caller's.
+    if let Err(error) = store.publish_peer_key(&node.node, peer_key).await {
+        warn!(%error, "the key for requests to other nodes was not published");
     }
 }

@@ -1,5 +1,7 @@
 //! Rules between settings: derived defaults, combinations that are refused or have no effect.
 
+mod tls;
+
 use std::time::Duration;
 
 use tollgate_evm::endpoint::{EndpointConfig, Role};
@@ -31,6 +33,7 @@ pub(super) fn apply(
     rules.stuck(settings);
     rules.hook();
     rules.retention(settings);
+    rules.tls(settings);
     rules.warn_of_settings_without_effect(settings);
     if purpose == Purpose::Serve {
         rules.serve(settings);
@@ -80,7 +83,8 @@ impl Rules<'_> {
             self.values.derive("node_name", node.node_name.0.clone());
         }
         if !self.values.is_given("advertise_url") {
-            self.values.derive("advertise_url", own_url(node.listen, &node.node_name.0));
+            let url = own_url(node.listen, &node.node_name.0, settings.tls.is_on());
+            self.values.derive("advertise_url", url);
         }
         const SKEW: &str = "lease.clock_skew_allowance";
         if !self.values.is_given(SKEW) && lease.clock_skew_allowance > lease.duration / 2 {
@@ -341,12 +345,16 @@ impl Rules<'_> {
             let reason = "there are no API keys: start with --no-auth on a network that you trust";
             self.refuse("no_auth", reason);
         }
-        if node.no_auth && !node.listen.ip().is_loopback() && !node.allow_unauthenticated_network {
+        let listens = [Some(node.listen), settings.operators.listen];
+        let open = listens.into_iter().flatten().find(|address| !address.ip().is_loopback());
+        if let Some(open) = open
+            && node.no_auth
+            && !node.allow_unauthenticated_network
+        {
             let reason = format!(
-                "everybody who can reach {} could spend from the accounts, without any key: \
+                "everybody who can reach {open} could spend from the accounts, without any key: \
                  listen on loopback, or add --allow-unauthenticated-network if that network is \
-                 trusted",
-                node.listen
+                 trusted"
             );
             self.refuse("no_auth", reason);
         }

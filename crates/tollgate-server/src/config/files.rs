@@ -28,13 +28,35 @@ pub(super) fn unreadable(settings: &Settings) -> Vec<Problem> {
         let error = std::fs::read_dir(&path.value).err()?;
         Some(problem(path, "keys.keystore", error))
     });
-    files.chain(keystore).collect()
+    let tls = tls_files(settings).into_iter().filter_map(|(key, path)| {
+        let error = std::fs::File::open(&path.as_ref()?.value).err()?;
+        Some(problem(path.as_ref()?, key, error))
+    });
+    files.chain(keystore).chain(tls).collect()
+}
+
+/// The files of TLS by the names of their settings.
+fn tls_files(settings: &Settings) -> [(&'static str, &Option<Sourced<PathBuf>>); 9] {
+    let Settings { tls, operators, cluster, .. } = settings;
+    [
+        ("tls.cert_file", &tls.cert_file),
+        ("tls.key_file", &tls.key_file),
+        ("tls.client_ca_file", &tls.client_ca_file),
+        ("operators.cert_file", &operators.cert_file),
+        ("operators.key_file", &operators.key_file),
+        ("operators.client_ca_file", &operators.client_ca_file),
+        ("cluster.ca_file", &cluster.ca_file),
+        ("cluster.cert_file", &cluster.cert_file),
+        ("cluster.key_file", &cluster.key_file),
+    ]
 }
 
 /// A warning for each file with secrets or money in it that other users can access.
 pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<String> {
     let mut files: Vec<PathBuf> = Vec::new();
     files.extend(settings.keys.private_key_files.iter().map(|file| file.value.clone()));
+    let tls_keys = tls_files(settings).into_iter().filter(|(name, _)| name.ends_with(".key_file"));
+    files.extend(tls_keys.filter_map(|(_, file)| Some(file.as_ref()?.value.clone())));
     if let Some(keystore) = &settings.keys.keystore {
         files.extend(files_in(&keystore.value));
     }

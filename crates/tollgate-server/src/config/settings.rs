@@ -9,6 +9,7 @@ mod node;
 mod retention;
 mod stuck;
 mod submitter;
+mod tls;
 
 pub(crate) use database::DatabaseSettings;
 pub(crate) use node::ChainEntry;
@@ -65,6 +66,9 @@ sections! {
     confirmations: node::ConfirmationSettings = "confirmations";
     retention: RetentionSettings = "retention";
     http: node::HttpSettings = "http";
+    tls: tls::TlsSettings = "tls";
+    operators: tls::OperatorSettings = "operators";
+    cluster: tls::ClusterSettings = "cluster";
     startup: node::StartupSettings = "startup";
     drain: node::DrainSettings = "drain";
     log: node::LogSettings = "log";

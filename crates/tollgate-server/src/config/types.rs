@@ -14,6 +14,7 @@ use tollgate_model::nonce::{Mode, StrictAdvance};
 use tollgate_model::refusal::TxLimit;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, ChainId, GasPrice, NodeId, Nonce, Text, Wei};
+use tollgate_server::TlsVersion;
 use uuid::Uuid;
 use zeroize::Zeroizing;
 
@@ -224,6 +225,10 @@ scalar_types! {
 }
 
 choice_types! {
+    TlsVersion {
+        "1.2" => TlsVersion::V1_2,
+        "1.3" => TlsVersion::V1_3,
+    }
     Mode { "pipelined" => Mode::Pipelined, "strict" => Mode::Strict, }
     StrictAdvance { "final" => StrictAdvance::Final, "mined" => StrictAdvance::Mined, }
     RejectedSlot {

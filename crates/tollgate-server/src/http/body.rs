@@ -13,12 +13,13 @@ use tokio::time::timeout;
 use tollgate_api::ErrorCode;
 use tollgate_api::limit::BODY_BYTES_MAX;
 
+use super::connections::BodyTimeout;
 use super::problem::Problem;
 
 pub(crate) use fields::{Fields, FromFields, read_object};
 pub(crate) use requests::{one_of, optional_reason, read_nonce, required_reason};
 
-/// The longest that a body may take to arrive (I13).
+/// The longest that a body may take to arrive (I13) if its listener has no limit of its own.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A JSON body.
@@ -54,7 +55,8 @@ pub(crate) async fn read_whole<S: Send + Sync>(
     request: Request,
     state: &S,
 ) -> Result<RawBody, Problem> {
-    read_within(BODY_TIMEOUT, request, state).await
+    let limit = request.extensions().get().map_or(BODY_TIMEOUT, |BodyTimeout(limit)| *limit);
+    read_within(limit, request, state).await
 }
 
 async fn read_within<S: Send + Sync>(

@@ -16,6 +16,7 @@ use axum::response::{IntoResponse, Response};
 use tollgate_api::{ErrorCode, quoted};
 
 use super::Chains;
+use super::connections::OverTls;
 use super::problem::Problem;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -58,7 +59,9 @@ impl BrowserPolicy {
         let (method, headers) = (request.method(), request.headers());
         let authority = authority(request)?;
         self.check_host(authority.as_ref())?;
-        self.check_origin(method, headers, authority.as_ref())?;
+        let is_tls = request.extensions().get() == Some(&OverTls);
+        let own = authority.as_ref().map(|authority| own_origin(authority, is_tls));
+        self.check_origin(method, headers, own.as_deref())?;
         if matches!(*method, Method::GET | Method::HEAD) {
             return Ok(());
         }
@@ -87,19 +90,18 @@ impl BrowserPolicy {
         &self,
         method: &Method,
         headers: &HeaderMap,
-        authority: Option<&Authority>,
+        own: Option<&str>,
     ) -> Result<(), Problem> {
         let refused = |header: HeaderName, value: &str, why: &str| {
             let detail = format!("{header}: {} {why}", quoted(value));
             Err(Problem::new(ErrorCode::CrossOrigin, detail).about(header.as_str()))
         };
-        let own = authority.map(own_origin);
         for origin in headers.get_all(header::ORIGIN) {
             let origin = String::from_utf8_lossy(origin.as_bytes()).to_ascii_lowercase();
             if self.origins.contains(&origin) {
                 return Ok(());
             }
-            if own.as_ref() != Some(&origin) {
+            if own != Some(origin.as_str()) {
                 let why = "is not this node's own origin and not in http.allowed_origins";
                 return refused(header::ORIGIN, &origin, why);
             }
@@ -221,9 +223,10 @@ fn is_host_and_port(authority: &Authority) -> bool {
 }
 
 /// The origin of pages that this node serves.
-fn own_origin(authority: &Authority) -> String {
+fn own_origin(authority: &Authority, is_tls: bool) -> String {
     let place = authority.as_str().to_ascii_lowercase();
-    format!("http://{}", place.strip_suffix(":80").unwrap_or(&place))
+    let (scheme, port) = if is_tls { ("https", ":443") } else { ("http", ":80") };
+    format!("{scheme}://{}", place.strip_suffix(port).unwrap_or(&place))
 }
 
 /// Without the dot at the end that DNS allows.
@@ -367,6 +370,23 @@ mod tests {
         }
         let mixed = [("origin", "http://localhost:8550"), ("origin", "http://evil.example")];
         assert_eq!(with("POST", "localhost:8550", &mixed), "cross_origin");
+    }
+
+    #[test]
+    fn origin_over_tls_is_https() {
+        let of = |host: &str, is_tls: bool| own_origin(&host.parse().unwrap(), is_tls);
+        assert_eq!(of("Gate.example:443", true), "https://gate.example");
+        assert_eq!(of("gate.example:8550", true), "https://gate.example:8550");
+        assert_eq!(of("gate.example:443", false), "http://gate.example:443");
+        let policy = on_loopback();
+        let code = |origin: &str| {
+            let request = Request::post("/api/v1/tx").header("host", "localhost:8550");
+            let request = request.header("content-type", "application/json").extension(OverTls);
+            let request = request.header("origin", origin).body(Body::from("{}")).unwrap();
+            policy.check(&request).map_or_else(|problem| problem.code.name(), |()| "fine")
+        };
+        assert_eq!(code("https://localhost:8550"), "fine");
+        assert_eq!(code("http://localhost:8550"), "cross_origin");
     }
 
     #[test]

@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::value::RawValue;
 use tollgate_api::limit::BODY_BYTES_MAX;
 use tollgate_api::{ErrorCode, Number, path, quoted};
+use tollgate_engine::Engine;
 use tollgate_model::{ChainId, U256};
 use tower::ServiceExt;
 
@@ -311,9 +312,10 @@ async fn pass_on(
     parts.headers.insert(CHAIN_ID, HeaderValue::from(chain.get()));
     parts.headers.insert(ROUTED, HeaderValue::from_static("1"));
     let mut unreached = String::new();
+    let own = chains.engines().next().map(Engine::node);
     for node in &nodes {
         let url = node.advertise_url.as_str();
-        match chains.peers().pass_on(url, &parts, body.clone()).await {
+        match chains.peers().pass_on(own, url, &parts, body.clone()).await {
             Ok(response) => return Ok(to_response(response, None)),
             Err(Unanswered::NotSent(why)) => unreached = format!("{url}: {why}"),
             Err(Unanswered::Full) => return Err(Problem::too_many_forwarded()),

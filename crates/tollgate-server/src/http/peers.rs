@@ -1,9 +1,10 @@
 //! Sends requests to other nodes on a caller's behalf, within limits.
 //!
-//! Owns connections and their limits. Never looks into a request, and never sends one twice.
+//! Owns connections and their limits, and signs what it sends ([`super::node_auth`]). Never looks into a
+//! request, and never sends one twice.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -19,6 +20,8 @@ use super::LONG_POLL_LIMIT;
 use super::dispatch::ROUTED;
 use super::forward::{CHAIN_ID, FORWARDED};
 use super::middleware::TRACE_ID;
+use super::node_auth::{HOPS, NodeAuth, next_hop};
+use super::tls::PeerTls;
 
 /// The longest time to connect (I13). Nodes are near each other, but a full queue at
 /// the other end drops the first packet, which is sent again after a second.
@@ -49,7 +52,8 @@ const FORWARDED_HEADERS: [HeaderName; 6] = [
 
 /// Connections to the other nodes.
 pub(crate) struct Peers {
-    http: HttpClient,
+    http: PeerHttp,
+    auth: Option<Arc<NodeAuth>>,
     in_flight: Mutex<HashMap<NodeId, Arc<Semaphore>>>,
     /// Reads of chains that only other nodes serve.
     passed_reads: Semaphore,
@@ -79,19 +83,59 @@ impl From<HttpError> for Unanswered {
     }
 }
 
-impl Default for Peers {
-    fn default() -> Self {
-        let http = HttpClient::new(&Limits {
-            connect_timeout: CONNECT_TIMEOUT,
-            idle_max: IDLE_MAX,
-            response_bytes_max: ANSWER_BYTES_MAX,
-        });
-        let passed = || Semaphore::new(PASSED_ON_MAX);
-        Self { http, in_flight: Mutex::default(), passed_reads: passed(), passed_writes: passed() }
+/// The client for requests to other nodes. Made anew when the files of its TLS have changed.
+struct PeerHttp {
+    tls: Option<PeerTls>,
+    /// The client, and the version of the files that it was made from.
+    made: RwLock<(u64, Arc<HttpClient>)>,
+}
+
+impl PeerHttp {
+    const LIMITS: Limits = Limits {
+        connect_timeout: CONNECT_TIMEOUT,
+        idle_max: IDLE_MAX,
+        response_bytes_max: ANSWER_BYTES_MAX,
+    };
+
+    fn new(tls: Option<PeerTls>) -> Self {
+        let made = match &tls {
+            None => (0, Arc::new(HttpClient::new(&Self::LIMITS))),
+            Some(tls) => Self::make(tls),
+        };
+        Self { tls, made: RwLock::new(made) }
+    }
+
+    fn make(tls: &PeerTls) -> (u64, Arc<HttpClient>) {
+        let (version, config) = tls.current();
+        (version, Arc::new(HttpClient::with_tls(&Self::LIMITS, &config)))
+    }
+
+    fn client(&self) -> Arc<HttpClient> {
+        let made = self.made.read().unwrap_or_else(PoisonError::into_inner).clone();
+        match &self.tls {
+            Some(tls) if tls.version() != made.0 => {
+                let new = Self::make(tls);
+                *self.made.write().unwrap_or_else(PoisonError::into_inner) = new.clone();
+                new.1
+            }
+            Some(_) | None => made.1,
+        }
     }
 }
 
 impl Peers {
+    /// Connections with these certificates, for requests that are signed by `auth`.
+    pub(crate) fn new(auth: Option<Arc<NodeAuth>>, tls: Option<PeerTls>) -> Self {
+        let passed = || Semaphore::new(PASSED_ON_MAX);
+        Self {
+            http: PeerHttp::new(tls),
+            auth,
+            in_flight: Mutex::default(),
+            passed_reads: passed(),
+            passed_writes: passed(),
+        }
+    }
+
     /// Posts a caller's request to another node, which must not forward it again.
     pub(crate) async fn forward(
         &self,
@@ -115,16 +159,23 @@ impl Peers {
         }
         headers.insert(FORWARDED, HeaderValue::from_static("1"));
         headers.insert(CHAIN_ID, HeaderValue::from(engine.chain_id().get()));
-        let post = self.http.post(&uri, headers, body);
+        headers.insert(HOPS, next_hop(given));
+        if let Some(auth) = &self.auth {
+            auth.sign(engine.node(), (to.url.as_str(), &Method::POST, path), &mut headers, &body);
+        }
+        let client = self.http.client();
+        let post = client.post(&uri, headers, body);
         tokio::select! {
             posted = post => posted.map_err(Unanswered::from),
             why = lost(engine, &to.node) => Err(Unanswered::NoAnswer(why)),
         }
     }
 
-    /// Passes a caller's request on to a node that serves its chain.
+    /// Passes a caller's request on to a node that serves its chain. Signed by `own`, a node of this process;
+    /// before any chain has started there is none, and the other node takes it as a caller's.
     pub(crate) async fn pass_on(
         &self,
+        own: Option<&NodeId>,
         url: &str,
         parts: &Parts,
         body: Bytes,
@@ -144,7 +195,12 @@ impl Peers {
                 headers.append(name.clone(), value.clone());
             }
         }
-        let sent = self.http.send(parts.method.clone(), &uri, headers, body);
+        headers.insert(HOPS, next_hop(&parts.headers));
+        if let (Some(auth), Some(own)) = (&self.auth, own) {
+            auth.sign(own, (url, &parts.method, path), &mut headers, &body);
+        }
+        let client = self.http.client();
+        let sent = client.send(parts.method.clone(), &uri, headers, body);
         match tokio::time::timeout(limit, sent).await {
             Ok(answered) => answered.map_err(Unanswered::from),
             Err(_) => Err(Unanswered::NoAnswer(format!("no answer within {limit:?}"))),

@@ -15,9 +15,11 @@ use tollgate_engine::Engine;
 use tollgate_model::port::{FeedFilter, Page, Store};
 use tollgate_model::{ChainId, Seq};
 
+use super::node_auth::{NodeAuth, PeerIdentity};
 use super::openapi::may_fail;
 use super::peers::Peers;
 use super::problem::Problem;
+use super::tls::PeerTls;
 use super::wait::TxWatch;
 use super::{Api, BrowserPolicy, SharedApi, chain_routes};
 
@@ -41,12 +43,18 @@ pub struct ApiOptions {
     pub live_within: Duration,
     /// Callers see the confirmations of a transaction.
     pub exposes_confirmations: bool,
+    /// Signs requests to other nodes. Without it they are not signed, and no request counts as a node's.
+    pub identity: Option<PeerIdentity>,
+    /// Certificates for connections to other nodes; without them the host's are trusted.
+    pub peer_tls: Option<PeerTls>,
 }
 
 impl Default for ApiOptions {
     fn default() -> Self {
         let browsers = BrowserPolicy::default();
-        Self { browsers, live_within: LIVE_WITHIN, exposes_confirmations: false }
+        let (identity, peer_tls) = (None, None);
+        let (live_within, exposes_confirmations) = (LIVE_WITHIN, false);
+        Self { browsers, live_within, exposes_confirmations, identity, peer_tls }
     }
 }
 
@@ -58,6 +66,8 @@ struct Shared {
     served: Vec<ServedChain>,
     store: Arc<dyn Store>,
     peers: Arc<Peers>,
+    node_auth: Option<Arc<NodeAuth>>,
+    peer_tls: Option<PeerTls>,
     tx_watch: TxWatch,
     api: Arc<SharedApi>,
     browsers: BrowserPolicy,
@@ -85,7 +95,10 @@ impl Chains {
     /// The chains of a node by id and name. Requests for a chain are refused until
     /// [`Self::mark_started`].
     pub fn new(served: Vec<(ChainId, String)>, store: Arc<dyn Store>, options: ApiOptions) -> Self {
-        let ApiOptions { browsers, live_within, exposes_confirmations } = options;
+        let ApiOptions { browsers, live_within, exposes_confirmations, identity, peer_tls } =
+            options;
+        let auth = |identity| Arc::new(NodeAuth::new(identity, store.clone(), live_within));
+        let node_auth = identity.map(auth);
         let served = served.into_iter().map(|(id, name)| ServedChain {
             id,
             name,
@@ -94,8 +107,10 @@ impl Chains {
         });
         Self(Arc::new(Shared {
             served: served.collect(),
+            peers: Arc::new(Peers::new(node_auth.clone(), peer_tls.clone())),
+            node_auth,
+            peer_tls,
             store,
-            peers: Arc::default(),
             tx_watch: TxWatch::default(),
             api: Arc::new(SharedApi { exposes_confirmations, ..SharedApi::default() }),
             browsers,
@@ -122,7 +137,9 @@ impl Chains {
         if self.is_draining() {
             engine.drain();
         }
-        let api = Api::new(engine, self.0.store.clone(), self.0.api.clone());
+        // Connections of its own, so that trouble of one chain takes nothing from the others.
+        let peers = Peers::new(self.0.node_auth.clone(), self.0.peer_tls.clone());
+        let api = Api::new(engine, self.0.store.clone(), peers, self.0.api.clone());
         let routes = chain_routes(api.clone());
         let _ = chain.started.set(StartedChain { api, routes, endpoints });
     }
@@ -170,6 +187,11 @@ impl Chains {
 
     pub(crate) fn peers(&self) -> &Peers {
         &self.0.peers
+    }
+
+    /// Recognises the requests of other nodes.
+    pub(crate) fn node_auth(&self) -> Option<&NodeAuth> {
+        self.0.node_auth.as_deref()
     }
 
     pub(crate) fn tx_watch(&self) -> &TxWatch {

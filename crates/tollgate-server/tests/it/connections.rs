@@ -16,6 +16,14 @@ use crate::site::Site;
 const LONG: Duration = Duration::from_secs(600);
 const SHORT: Duration = Duration::from_millis(50);
 
+const LIMITS: ConnectionLimits = ConnectionLimits {
+    max: 8,
+    max_per_address: None,
+    header_timeout: LONG,
+    body_timeout: LONG,
+    idle_timeout: LONG,
+};
+
 /// A node that is served over sockets.
 struct Served {
     _site: Site,
@@ -61,7 +69,7 @@ async fn rest_of(mut stream: TcpStream) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_is_told_while_idle_connections_take_all_places() {
-    let limits = ConnectionLimits { max: 3, header_timeout: LONG, idle_timeout: LONG };
+    let limits = ConnectionLimits { max: 3, header_timeout: LONG, idle_timeout: LONG, ..LIMITS };
     let served = Served::new(limits).await;
     let mut idle = Vec::new();
     for _ in 0..limits.max {
@@ -87,7 +95,7 @@ async fn health_is_told_while_idle_connections_take_all_places() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_of_the_reserve_is_closed_after_one_answer() {
-    let limits = ConnectionLimits { max: 1, header_timeout: LONG, idle_timeout: LONG };
+    let limits = ConnectionLimits { max: 1, header_timeout: LONG, idle_timeout: LONG, ..LIMITS };
     let served = Served::new(limits).await;
     let _idle = served.connect().await;
     let mut stream = served.connect().await;
@@ -98,7 +106,7 @@ async fn connection_of_the_reserve_is_closed_after_one_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_without_a_whole_request_head_is_closed() {
-    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: LONG };
+    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: LONG, ..LIMITS };
     let served = Served::new(limits).await;
     assert_eq!(rest_of(served.connect().await).await, "");
     let mut slow = served.connect().await;
@@ -108,7 +116,7 @@ async fn connection_without_a_whole_request_head_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_without_a_next_request_is_closed() {
-    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: SHORT };
+    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: SHORT, ..LIMITS };
     let served = Served::new(limits).await;
     let mut stream = served.connect().await;
     stream.write_all(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
@@ -118,7 +126,7 @@ async fn connection_without_a_next_request_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn request_longer_than_the_header_timeout_is_answered() {
-    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: LONG };
+    let limits = ConnectionLimits { max: 8, header_timeout: SHORT, idle_timeout: LONG, ..LIMITS };
     let served = Served::new(limits).await;
     let answer = served.ask("/api/v1/tx/completions?wait=300ms").await;
     assert!(answer.ends_with("{\"items\":[],\"next\":0}"), "{answer}");
@@ -126,7 +134,7 @@ async fn request_longer_than_the_header_timeout_is_answered() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn body_that_says_to_be_too_large_is_refused_before_it_arrives() {
-    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT };
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT, ..LIMITS };
     let served = Served::new(limits).await;
     let mut stream = served.connect().await;
     let head = "POST /api/v1/tx HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
@@ -142,7 +150,7 @@ async fn body_that_says_to_be_too_large_is_refused_before_it_arrives() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn request_that_can_not_be_parsed_is_answered_with_a_problem() {
-    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT };
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT, ..LIMITS };
     let served = Served::new(limits).await;
     let long = format!("GET /livez HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(500_000));
     let path = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(70_000));
@@ -175,7 +183,7 @@ async fn request_that_can_not_be_parsed_is_answered_with_a_problem() {
 /// a request. The HTTP library leaves no way to refuse it.
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_with_both_a_length_and_chunks_is_closed_after_one_answer() {
-    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG };
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG, ..LIMITS };
     let served = Served::new(limits).await;
     for lengths in [
         "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
@@ -195,7 +203,7 @@ async fn connection_with_both_a_length_and_chunks_is_closed_after_one_answer() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_closes_idle_connections_and_answers_requests_that_have_begun() {
-    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG };
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: LONG, ..LIMITS };
     let served = Served::new(limits).await;
     let silent = served.connect().await;
     let mut begun = served.connect().await;
@@ -209,4 +217,55 @@ async fn stop_closes_idle_connections_and_answers_requests_that_have_begun() {
     assert!(rest_of(begun).await.ends_with("{\"status\":\"alive\"}"));
     assert_eq!(rest_of(silent).await, "");
     serving.await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn address_with_all_its_connections_gets_health_only_and_leaves_the_rest_to_others() {
+    let served = Served::new(ConnectionLimits { max_per_address: Some(2), ..LIMITS }).await;
+    let mut idle = vec![served.connect().await, served.connect().await];
+    let refused = wait::until("the address to have no connection left", || async {
+        let answer = served.ask("/api/v1/submitters").await;
+        answer.starts_with("HTTP/1.1 503").then_some(answer)
+    })
+    .await;
+    assert!(refused.contains("http.max_connections_per_address"), "{refused}");
+    assert!(served.ask("/livez").await.starts_with("HTTP/1.1 200"));
+    // All of 127.0.0.0/8 is this machine: another caller by its address.
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+    let mut other = socket.connect(served.address).await.unwrap();
+    let head = "GET /api/v1/submitters HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    other.write_all(head.as_bytes()).await.unwrap();
+    let answer = rest_of(other).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    idle.pop();
+    wait::until("the address to have a connection again", || async {
+        let answer = served.ask("/api/v1/submitters").await;
+        answer.starts_with("HTTP/1.1 200").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn body_that_trickles_is_refused_after_the_time_for_the_whole_of_it() {
+    let limits = ConnectionLimits { body_timeout: Duration::from_millis(300), ..LIMITS };
+    let served = Served::new(limits).await;
+    let mut stream = served.connect().await;
+    let head = "POST /api/v1/tx HTTP/1.1\r\nHost: localhost\r\ncontent-type: application/json\r\n\
+                content-length: 100000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut read, mut write) = stream.into_split();
+    // Each byte comes in time; the body does not.
+    let trickle = tokio::spawn(async move {
+        while write.write_all(b" ").await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let mut answer = vec![0; 4096];
+    let count = tokio::time::timeout(Duration::from_secs(60), read.read(&mut answer)).await;
+    let answer = String::from_utf8_lossy(&answer[..count.expect("answered").unwrap()]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 408"), "{answer}");
+    assert!(answer.contains("request_timeout"), "{answer}");
+    drop(read);
+    trickle.abort();
 }

@@ -36,6 +36,7 @@ mod site;
 mod smoke;
 mod start;
 mod terms;
+mod tls;
 mod trouble;
 mod views;
 mod waits;

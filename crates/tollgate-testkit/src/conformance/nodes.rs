@@ -5,7 +5,7 @@ use std::time::Duration;
 use tollgate_model::B256;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
-    Acquisition, ChainRegistration, LiveNode, ServedSet, StoreError, SubmitterSetup,
+    Acquisition, ChainRegistration, LiveNode, PeerKey, ServedSet, StoreError, SubmitterSetup,
 };
 
 use crate::builders::{
@@ -122,6 +122,28 @@ pub async fn accounts_that_no_node_names_are_forgotten_after_a_day(fixture: &dyn
     // Published anew by the next heartbeat of a node that was silent for long.
     a.publish_served(new).await.unwrap();
     assert!(a.served_set(new.digest()).await.unwrap().is_some());
+}
+
+/// Requests between nodes are signed with it. Nodes of the version before have none.
+pub async fn peer_key_is_read_while_its_node_lives_and_of_any_chain(fixture: &dyn StoreFixture) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
+    let (first, second) = (PeerKey::new([1; 32]), PeerKey::new([2; 32]));
+    let node = LiveNode { chain_id: other_chain().chain_id, ..live("n", "http://n") };
+    let read = async || b.peer_key(&node.node, LATELY).await.unwrap();
+    a.publish_peer_key(&node.node, &first).await.unwrap();
+    assert_eq!(read().await, None, "a node that is not listed has no key");
+    a.heartbeat(&node).await.unwrap();
+    assert_eq!(read().await, None, "a node of the version before has no key");
+    for key in [&first, &first, &second] {
+        a.publish_peer_key(&node.node, key).await.unwrap();
+        assert_eq!(read().await.as_ref(), Some(key));
+    }
+    a.heartbeat(&node).await.unwrap();
+    assert_eq!(read().await, Some(second), "a heartbeat keeps the key");
+    assert_eq!(b.peer_key(&node_id("other"), LATELY).await.unwrap(), None);
+    let aged = fixture.earlier("heartbeat_at", Duration::from_secs(7_200));
+    assert_eq!(fixture.execute(&format!("update node set heartbeat_at = {aged}")).await, Ok(1));
+    assert_eq!(read().await, None, "the node is silent");
 }
 
 pub async fn an_owners_address_comes_from_the_list_of_nodes(fixture: &dyn StoreFixture) {

@@ -22,7 +22,8 @@ settings! {
         listen: SocketAddr = "127.0.0.1:8550", flag = "listen";
         /// URL under which the other nodes reach this one, at most 500 bytes.
         advertise_url: Option<Text<500>>, flag = "advertise-url",
-            derived = "`http://` and `listen`; with the node's name if it listens on all interfaces",
+            derived = "`http://`, or `https://` with TLS, and `listen`; with the node's name if it listens on \
+                       all interfaces",
             example = "\"http://tollgate-1.internal:8550\"";
         /// Name of this node in logs and in the table of nodes. Each start adds a new id to it, so
         /// that a restarted node is a new owner.
@@ -99,9 +100,16 @@ settings! {
         /// Connections served at once. Lowered at the start to what the limit on open files allows.
         /// Above it, 32 more connections are accepted for `/livez` and `/readyz` only.
         max_connections: usize = "4096", range = (1, 1_000_000);
-        /// The longest time for the head of a new connection's first request; then the connection is
-        /// closed.
+        /// Connections served at once for one address, or one /64 network of IPv6, so that no address takes
+        /// all. Raise it to `http.max_connections` if all callers come through one proxy.
+        max_connections_per_address: Option<usize>, range = (1, 1_000_000),
+            derived = "three quarters of `http.max_connections`", example = "3072";
+        /// The longest time for the head of a new connection's first request, the TLS handshake included;
+        /// then the connection is closed.
         header_timeout: Duration = "10s", min = "10ms";
+        /// The longest time for the body of a request, however slowly it comes; then the request is refused
+        /// with `request_timeout`.
+        body_timeout: Duration = "10s", min = "10ms";
         /// The longest idle time of a connection after a response; then it is closed. Keep it above
         /// the 50 s for which nodes keep idle connections to each other.
         idle_timeout: Duration = "75s", min = "10ms";
@@ -141,7 +149,9 @@ impl HttpSettings {
     pub(crate) fn connection_limits(&self) -> ConnectionLimits {
         ConnectionLimits {
             max: self.max_connections,
+            max_per_address: self.max_connections_per_address,
             header_timeout: self.header_timeout,
+            body_timeout: self.body_timeout,
             idle_timeout: self.idle_timeout,
         }
     }

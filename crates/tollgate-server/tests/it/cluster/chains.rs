@@ -210,7 +210,7 @@ async fn a_request_for_another_chain_is_carried_out_by_a_node_of_that_chain(stor
     assert!(detail.contains("31339") && detail.contains("31337"), "{detail}");
     // A request that was passed on once is not passed on again.
     let routed = [("tollgate-routed", "1"), ("tollgate-chain-id", "31338")];
-    let refused = one.first.post_with("/api/v1/tx", &routed, &create(0, 6)).await;
+    let refused = one.first.post_as_node("/api/v1/tx", &routed, &create(0, 6)).await;
     assert_eq!((refused.status.as_u16(), refused.code().as_str()), (422, "wrong_chain"));
 }
 
@@ -234,7 +234,7 @@ async fn a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried
             &[("tollgate-forwarded", "1"), ("tollgate-chain-id", "31338")],
             &[("tollgate-forwarded", "1"), ("tollgate-chain-id", "")],
         ] {
-            let refused = one.first.post_with(path, headers, body).await;
+            let refused = one.first.post_as_node(path, headers, body).await;
             refused.refused(409, "not_owner");
             assert!(refused.headers.contains_key("retry-after"), "{refused:?}");
         }
@@ -246,7 +246,7 @@ async fn a_forwarded_request_without_its_chain_or_for_another_one_is_not_carried
     let page = one.first.door.get("/api/v1/tx").await.json();
     assert_eq!(page["items"], json!([]), "nothing was done");
     let both = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
-    one.first.post_with("/api/v1/tx", &both, &create(0, 2)).await.with(202);
+    one.first.post_as_node("/api/v1/tx", &both, &create(0, 2)).await.with(202);
     one.first.post_with("/api/v1/tx", &both[1..], &create(0, 3)).await.with(202);
 }
 

@@ -207,14 +207,14 @@ async fn a_forwarded_request_is_never_forwarded_again() {
         ("/api/v1/tx".to_owned(), create(of, "second")),
         (format!("/api/v1/tx/{tx_id}/cancel"), json!({})),
     ] {
-        let answer = other.post_with(&path, &forwarded, &body).await;
+        let answer = other.post_as_node(&path, &forwarded, &body).await;
         answer.refused(409, "not_owner");
         assert_eq!(answer.header("retry-after"), Some("1"));
         assert_eq!(answer.json()["owner"], owner.url(), "it says where to go");
         assert_eq!(answer.header("tollgate-owner"), Some(owner.url()));
     }
     let batch = json!({ "items": [create(of, "third")] });
-    let answer = other.post_with("/api/v1/tx/batch", &forwarded, &batch).await.json();
+    let answer = other.post_as_node("/api/v1/tx/batch", &forwarded, &batch).await.json();
     assert_eq!(answer["items"][0]["error"]["code"], "not_owner", "{answer}");
     assert_eq!(owner.heard().await.len(), 0);
 }
@@ -299,7 +299,7 @@ async fn owner_that_takes_only_signed_transactions_leaves_intents_to_a_node_with
     let of = Submitter::new(with.engine.chain_id(), dev_accounts()[KEYLESS].address);
     let stays = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
     let raw = json!({ "rawTx": signed_by(KEYLESS, 0, 7, 31_337).await });
-    without.post_with("/api/v1/tx", &stays, &raw).await.with(202);
+    without.post_as_node("/api/v1/tx", &stays, &raw).await.with(202);
     for seat in [&without, &with] {
         let answer = seat.post("/api/v1/tx", &create(of, "one")).await;
         assert_eq!(answer.code(), "not_owner", "not unknown_submitter, and retryable: {answer:?}");
@@ -347,7 +347,7 @@ async fn an_item_whose_owner_left_it_to_a_node_without_the_key_is_done_here() {
     // Ports are random, but that no account prefers any of these happens once in 250 times.
     let Some(of) = (0..keyless.len()).find_map(prefer) else { return };
     let stays = [("tollgate-forwarded", "1"), ("tollgate-chain-id", "31337")];
-    let first = owner.post_with("/api/v1/tx", &stays, &create(of, "first")).await;
+    let first = owner.post_as_node("/api/v1/tx", &stays, &create(of, "first")).await;
     assert_eq!(first.status.as_u16(), 202, "{first:?}");
     let second = here.post("/api/v1/tx", &create(of, "second")).await;
     assert_eq!(second.header("tollgate-owner"), Some(owner.url()), "{second:?}");

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use alloy_primitives::keccak256;
 use axum::Router;
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -15,10 +16,12 @@ use tokio::task::JoinHandle;
 use tollgate_devchain::{DevChain, DevChainOptions, RunningDevChain, dev_accounts};
 use tollgate_engine::{Engine, EngineOptions, ReservationLimits};
 use tollgate_model::ownership::preferred;
-use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store};
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{LeaseTerms, LiveNode, Owner, PeerKey, ServedSet, Store};
 use tollgate_model::{B256, ChainId, NodeId, Submitter, Text};
-use tollgate_server::{Chains, router};
+use tollgate_server::{ApiOptions, Chains, PeerIdentity, SignedHead, router, sign};
 use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_testkit::clock::TestClock;
 use tollgate_testkit::wait;
 use uuid::Uuid;
 
@@ -47,6 +50,9 @@ pub(super) struct Seat {
     pub(super) door: Door,
     pub(super) engine: Engine,
     pub(super) entry: LiveNode,
+    pub(super) identity: PeerIdentity,
+    /// The clock of its signatures.
+    pub(super) clock: Arc<TestClock>,
     heard: Arc<Mutex<Vec<Heard>>>,
     serving: JoinHandle<()>,
     heart: JoinHandle<()>,
@@ -92,13 +98,19 @@ impl Room {
         let (chain_id, advertise_url) = (self.chain_id, Text::lossy(&url));
         let entry = LiveNode { node: id.clone(), chain_id, advertise_url, draining: false, serves };
         self.store.heartbeat(&entry).await.unwrap();
+        let id_text = id.as_str().to_owned();
         let engine = node_with(self.store.clone(), &self.chain, options, id, keys).await;
-        let routes = router(Chains::of_one(engine.clone(), self.store.clone()));
+        let (key, clock) =
+            (PeerKey::new(*keccak256(id_text.as_bytes())), Arc::new(TestClock::default()));
+        self.store.publish_peer_key(&entry.node, &key).await.unwrap();
+        let identity = PeerIdentity { key, advertise_url: url, clock: clock.clone() };
+        let options = ApiOptions { identity: Some(identity.clone()), ..ApiOptions::default() };
+        let routes = router(Chains::of_one_with(engine.clone(), self.store.clone(), options));
         let heard = Arc::new(Mutex::new(Vec::new()));
         let noted: Router = routes.clone().layer(from_fn_with_state(heard.clone(), note));
         let serving = tokio::spawn(async move { axum::serve(listener, noted).await.unwrap() });
         let heart = beat(self.store.clone(), entry.clone());
-        Seat { door: Door(routes), engine, entry, heard, serving, heart }
+        Seat { door: Door(routes), engine, entry, identity, clock, heard, serving, heart }
     }
 
     pub(super) async fn owner(&self, of: Submitter) -> Option<Owner> {
@@ -147,6 +159,46 @@ impl Seat {
         body: &Value,
     ) -> Answer {
         self.door.post_with(path, headers, body).await
+    }
+
+    /// Posts what a node of this one's name and key would post to this one.
+    pub(super) async fn post_as_node(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Answer {
+        let headers = self.signed(self, path, headers, body);
+        let named: Vec<(&str, &str)> =
+            headers.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        self.post_with(path, &named, body).await
+    }
+
+    /// The headers of a post to `to` with the signature of this node, as it would send them now.
+    pub(super) fn signed(
+        &self,
+        to: &Seat,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &Value,
+    ) -> Vec<(String, String)> {
+        let sequence = Uuid::now_v7().as_u128() as u64;
+        let mut given: Vec<(String, String)> = vec![("x-request-id".into(), sequence.to_string())];
+        given.extend(headers.iter().map(|(name, value)| (name.to_string(), value.to_string())));
+        let mut map = HeaderMap::new();
+        map.insert("content-type", HeaderValue::from_static("application/json"));
+        for (name, value) in &given {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.append(name, HeaderValue::from_str(value).unwrap());
+        }
+        let head =
+            SignedHead { receiver_url: to.url(), method: &Method::POST, path, headers: &map };
+        let time_ms = self.clock.now().unix_micros().unsigned_abs() / 1_000;
+        let body = body.to_string();
+        let (node, key) = (&self.entry.node, &self.identity.key);
+        let signature = sign(node, key, head, body.as_bytes(), (time_ms, sequence)).unwrap();
+        given.push(("tollgate-node".into(), signature.to_str().unwrap().to_owned()));
+        given
     }
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Answer {
