@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::Address;
@@ -22,6 +23,7 @@ use super::{log, runtime};
 use crate::compose::{Keyring, Node, bind, start};
 use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
+use crate::service_manager::ServiceManager;
 
 /// The longest time for each step of a stop: releasing the leases, answering open requests, leaving
 /// the list of nodes.
@@ -138,12 +140,17 @@ pub(super) async fn run_until_stopped(
         let _ = stopped.await;
     };
     let routes = router(node.chains.clone());
+    let manager = ServiceManager::from_env();
+    let status = listener.local_addr().map(|address| format!("serving on {address}"));
     let mut serving = tokio::spawn(serve_http(listener, routes, node.connections, stopped));
+    manager.ready(&status.unwrap_or_default());
+    let keep_alive = manager.keep_alive();
     tokio::select! {
         () = stop_requested => {}
         ended = &mut serving => ended?,
     }
     info!("shutting down");
+    manager.stopping();
     tokio::spawn(async {
         stop_signal().await;
         std::process::exit(130);
@@ -159,6 +166,7 @@ pub(super) async fn run_until_stopped(
     if tokio::time::timeout(STOP_TIMEOUT, node.stop()).await.is_err() {
         warn!("the node was not removed from the list of nodes; its entry expires");
     }
+    keep_alive.inspect(JoinHandle::abort);
     Ok(ExitCode::SUCCESS)
 }
 
