@@ -108,6 +108,10 @@ async fn restored_backup_holds_every_account_repeats_nothing_and_continues_after
     })
     .await;
     assert_eq!(mined(&chain.url()).await, COUNT + 1, "each request once");
+    let shown = until("the account", || http_get(port, &account)).await;
+    let token =
+        shown.split("\"fencingToken\":").nth(1).and_then(|rest| rest.split([',', '}']).next());
+    assert!(token.is_some_and(|token| token.parse::<u64>().unwrap() > 1_000_000), "I4: {shown}");
     node.signal("TERM");
     assert_eq!(node.end().code, Some(0));
 }
