@@ -36,7 +36,7 @@ pub enum BackupError {
     Source {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// The target exists, or can't be made.
@@ -44,7 +44,7 @@ pub enum BackupError {
     Target {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The problem with it.
         why: String,
     },
     /// The copy was not made whole.
@@ -145,7 +145,7 @@ pub struct RestoreReport {
     pub taken_at: Timestamp,
     /// The reason with which the accounts are paused.
     pub reason: Text<500>,
-    /// What is in it.
+    /// The numbers of accounts and of open transactions in it.
     pub summary: RestoreSummary,
 }
 

@@ -31,10 +31,10 @@ pub struct RestoreSummary {
     pub in_flight: u64,
 }
 
-/// Whether a database was marked as restored.
+/// The outcome of marking a database as restored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RestoreOutcome {
-    /// It was.
+    /// The changes are committed.
     Marked(RestoreSummary),
     /// Nothing was changed: so many nodes are alive on the database.
     NodesAlive(u64),
