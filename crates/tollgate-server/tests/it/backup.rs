@@ -56,7 +56,8 @@ async fn restored_backup_holds_every_account_repeats_nothing_and_continues_after
     let counter = accepted.clone();
     let callers = tokio::spawn(async move {
         for number in 1..=COUNT {
-            let answer = until("a create", || http_post(port, "/api/v1/tx", &order(number))).await;
+            let body = order(number);
+            let answer = until("a create", || http_post(port, "/api/v1/tx", &body)).await;
             assert!(answer.starts_with("HTTP/1.1 202"), "{answer}");
             counter.store(number, Ordering::Release);
         }
@@ -88,10 +89,12 @@ async fn restored_backup_holds_every_account_repeats_nothing_and_continues_after
     let shown = until("the account", || http_get(port, &account)).await;
     assert!(shown.contains("\"PAUSED\"") && shown.contains("restored from a backup"), "{shown}");
     for number in 1..=BEFORE {
-        let repeat = until("a repeat", || http_post(port, "/api/v1/tx", &order(number))).await;
+        let body = order(number);
+        let repeat = until("a repeat", || http_post(port, "/api/v1/tx", &body)).await;
         assert!(repeat.starts_with("HTTP/1.1 200"), "I7: {repeat}");
     }
-    let new = until("a create", || http_post(port, "/api/v1/tx", &create("after"))).await;
+    let body = create("after");
+    let new = until("a create", || http_post(port, "/api/v1/tx", &body)).await;
     assert!(new.starts_with("HTTP/1.1 202") && new.contains("\"QUEUED\""), "{new}");
     assert_eq!(mined(&chain.url()).await, COUNT, "I3: no slot before an operator resumes");
 
