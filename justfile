@@ -68,3 +68,7 @@ patroni *args:
 idle-chains *args:
     cargo build --release -p tollgate-server
     scripts/idle-chains {{ args }}
+
+# what is shipped: static binary, bill of materials, archive, checksums (docs/operations/deploy.md)
+dist:
+    scripts/dist

@@ -4,7 +4,8 @@
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
 //! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes), [`AccountStore`]
 //! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts),
-//! [`RetentionStore`] (finished transactions that are removed).
+//! [`RetentionStore`] (finished transactions that are removed), [`RestoreStore`] (a database that was restored
+//! from a backup).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
@@ -23,6 +24,7 @@ pub mod node;
 pub mod policy;
 pub mod record;
 pub mod reservation;
+pub mod restore;
 pub mod retention;
 pub mod signer;
 pub mod tx;
@@ -47,6 +49,7 @@ pub use record::{
     TxReceipt, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve, ReturnedNonces};
+pub use restore::{RestoreOutcome, RestoreStore, RestoreSummary};
 pub use retention::{FinishedRecord, FinishedTx, RemovedTx, RetentionStore};
 pub use tx::{ListFilter, Page, Settled, StateFilter, TxStore};
 pub use wait::{SubmitterWait, WaitKind};
@@ -61,6 +64,7 @@ pub trait Store:
     + AccountStore
     + AccountPoolStore
     + RetentionStore
+    + RestoreStore
 {
 }
 
@@ -73,5 +77,6 @@ impl<T> Store for T where
         + AccountStore
         + AccountPoolStore
         + RetentionStore
+        + RestoreStore
 {
 }

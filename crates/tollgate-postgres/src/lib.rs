@@ -23,6 +23,7 @@ mod node;
 mod options;
 pub mod queries;
 mod reservation;
+mod restore;
 mod retention;
 mod row;
 mod selftest;

@@ -1,11 +1,13 @@
 //! The command line.
 
+mod backup;
 mod bench;
 mod completions;
 mod config;
 mod demo;
 mod devchain;
 mod explain;
+mod health;
 mod log_fields;
 mod node;
 mod pool;
@@ -52,6 +54,8 @@ enum Command {
     Submitter(submitter::SubmitterArgs),
     /// Print the feed of completions of a running node.
     Completions(completions::CompletionsArgs),
+    /// Ask a running node whether it is ready; ends with 0 or 1.
+    Health(health::HealthArgs),
     /// Run a dev chain alone.
     Devchain(devchain::DevchainArgs),
     /// Explain how an RPC node's answer to a send is classified, and what follows.
@@ -60,6 +64,10 @@ enum Command {
     Openapi,
     /// Apply the missing migrations to a database.
     Migrate(DatabaseFlags),
+    /// Copy a SQLite database into a backup file while nodes run.
+    Backup(backup::BackupArgs),
+    /// Make a database of a backup, with every account paused.
+    Restore(backup::RestoreArgs),
     /// Remove finished transactions from a database.
     Retention(retention::RetentionArgs),
     /// Check, show and document the configuration.
@@ -81,10 +89,13 @@ pub(crate) fn run() -> ExitCode {
         Command::Pool(args) => pool::run(args),
         Command::Submitter(args) => submitter::run(args),
         Command::Completions(args) => completions::run(args),
+        Command::Health(args) => health::run(args),
         Command::Devchain(args) => devchain::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Openapi => openapi(),
         Command::Migrate(flags) => migrate(flags),
+        Command::Backup(args) => backup::backup(args),
+        Command::Restore(args) => backup::restore(args),
         Command::Retention(args) => retention::run(args),
         Command::Config(args) => config::run(args),
     };

@@ -39,6 +39,14 @@ impl Database {
         Self { backend, redacted_url: redacted_database_url(&settings.url.0) }
     }
 
+    /// The options of a SQLite database.
+    pub(crate) const fn sqlite(&self) -> Option<&SqliteOptions> {
+        match &self.backend {
+            Backend::Sqlite(options) => Some(options),
+            Backend::Postgres(_) => None,
+        }
+    }
+
     /// Brings the schema up to date; returns the number of migrations applied.
     pub(crate) async fn migrate(&self) -> Result<u32, Failure> {
         self.try_migrate().await.map_err(|error| self.describe(&error).into())

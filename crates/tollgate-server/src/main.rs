@@ -10,6 +10,7 @@ mod failpoints;
 mod failure;
 mod features;
 mod retention;
+mod service_manager;
 
 use std::process::ExitCode;
 

@@ -21,9 +21,10 @@ use tollgate_model::port::{
     FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord, FinishedTx,
     HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
     NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, PeerKey, RemovedTx,
-    Reservation, ReservationStore, Reserve, RetentionStore, ReturnedNonces, RowVersion,
-    SectionOutcome, ServedSet, Settled, StoreError, StoredAccount, SubmitterEntry,
-    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
+    Reservation, ReservationStore, Reserve, RestoreOutcome, RestoreStore, RetentionStore,
+    ReturnedNonces, RowVersion, SectionOutcome, ServedSet, Settled, StoreError, StoredAccount,
+    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
+    TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
@@ -219,6 +220,12 @@ over_network! {
         removed(tx_id: TxId) -> Option<RemovedTx>;
         removed_by_request(submitter: Submitter, request_id: &RequestId) -> Option<RemovedTx>;
         forget_removed(age: Duration, page: Page) -> u64;
+    }
+}
+
+over_network! {
+    impl RestoreStore {
+        mark_restored(by: &NodeId, reason: &Text<500>, live_within: Duration) -> RestoreOutcome;
     }
 }
 

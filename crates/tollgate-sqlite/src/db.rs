@@ -156,6 +156,13 @@ pub(crate) struct Connection<'a> {
     overrides: Overrides,
 }
 
+impl<'a> Connection<'a> {
+    /// A connection with the queries as they are.
+    pub(crate) const fn plain(conn: &'a rusqlite::Connection) -> Self {
+        Self { conn, overrides: &[] }
+    }
+}
+
 impl Connection<'_> {
     /// Runs a statement that returns no rows; returns how many it changed.
     pub(crate) fn exec(&self, query: Query, params: impl Params) -> Result<usize, QueryError> {

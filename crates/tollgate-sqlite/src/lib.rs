@@ -14,6 +14,7 @@
 
 mod account;
 mod account_pool;
+mod backup;
 mod batch;
 mod connection;
 mod db;
@@ -26,6 +27,7 @@ mod node;
 mod options;
 pub mod queries;
 mod reservation;
+mod restore;
 mod retention;
 mod row;
 mod tx;
@@ -33,6 +35,7 @@ mod worker;
 
 use tollgate_model::port::StoreError;
 
+pub use backup::{BackupError, BackupReport, RestoreReport, backup, restore};
 pub use migrate::migrate;
 pub use options::{SqliteOptions, SqlitePath, Threads};
 

@@ -29,6 +29,12 @@ pub async fn migrate(options: &SqliteOptions) -> Result<u32, StoreError> {
     worker.await?.run(|conn| run(conn).map_err(QueryError::from)).await
 }
 
+/// The newest version that this program knows.
+pub(crate) fn newest_version() -> i64 {
+    let runner = embedded::migrations::runner();
+    runner.get_migrations().iter().map(|known| i64::from(known.version())).max().unwrap_or_default()
+}
+
 /// The same on a connection that is open.
 pub(crate) fn run(conn: &mut Connection) -> Result<u32, StoreError> {
     let runner = embedded::migrations::runner()

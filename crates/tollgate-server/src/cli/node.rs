@@ -8,6 +8,7 @@ use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
 use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::Address;
@@ -22,6 +23,7 @@ use super::{log, runtime};
 use crate::compose::{Keyring, Node, Sockets, start};
 use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
+use crate::service_manager::ServiceManager;
 
 /// The longest time for each step of a stop: releasing the leases, answering open requests, leaving
 /// the list of nodes.
@@ -138,12 +140,17 @@ pub(super) async fn run_until_stopped(node: Node, sockets: Sockets) -> Result<Ex
     let stop_requested = stop_signal();
     let reloading = tokio::spawn(node.tls.clone().keep_reloading());
     let (stop, stopped) = watch::channel(false);
+    let manager = ServiceManager::from_env();
+    let status = sockets.api.local_addr().map(|address| format!("serving on {address}"));
     let mut serving = tokio::spawn(serve_all(&node, sockets, &stopped));
+    manager.ready(&status.unwrap_or_default());
+    let keep_alive = manager.keep_alive();
     tokio::select! {
         () = stop_requested => {}
         ended = &mut serving => ended?,
     }
     info!("shutting down");
+    manager.stopping();
     tokio::spawn(async {
         stop_signal().await;
         std::process::exit(130);
@@ -160,6 +167,7 @@ pub(super) async fn run_until_stopped(node: Node, sockets: Sockets) -> Result<Ex
     if tokio::time::timeout(STOP_TIMEOUT, node.stop()).await.is_err() {
         warn!("the node was not removed from the list of nodes; its entry expires");
     }
+    keep_alive.inspect(JoinHandle::abort);
     Ok(ExitCode::SUCCESS)
 }
 

@@ -251,6 +251,18 @@ pub(super) fn run<F>(args: RemoteArgs, command: F) -> Result<ExitCode, Failure>
 where
     F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
 {
+    run_within(args, Duration::MAX, command)
+}
+
+/// The same for a command that must end within `limit`; if it does not, the node counts as unreachable.
+pub(super) fn run_within<F>(
+    args: RemoteArgs,
+    limit: Duration,
+    command: F,
+) -> Result<ExitCode, Failure>
+where
+    F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
+{
     let RemoteArgs { url, chain_id, api_key, ca_file, client_cert_file, client_key_file, json } =
         args;
     let files = TlsFiles { ca_file, cert_file: client_cert_file, key_file: client_key_file };
@@ -265,7 +277,9 @@ where
     let url = masked(&url_place(&url, &["http", "https"])?);
     let mut remote = Remote { node, url, json };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (code, why) = match runtime.block_on(command(&mut remote)) {
+    let late = format!("{} has not answered within {limit:?}", remote.url);
+    let ended = runtime.block_on(async { tokio::time::timeout(limit, command(&mut remote)).await });
+    let (code, why) = match ended.unwrap_or(Err(Failed::Unreachable(late))) {
         Ok(()) | Err(Failed::NoReader) => return Ok(ExitCode::SUCCESS),
         Err(Failed::Refused(refusal)) => {
             if json {

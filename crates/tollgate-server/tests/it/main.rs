@@ -4,6 +4,7 @@
 
 mod accounts;
 mod actions;
+mod backup;
 mod bad_actions;
 mod bad_input;
 mod bench;
@@ -23,12 +24,14 @@ mod document;
 mod kill;
 mod nonces;
 mod operate;
+mod packaging;
 mod private;
 mod program;
 mod readme;
 mod results;
 mod retention;
 mod secrets;
+mod service_manager;
 mod serving;
 mod set_code;
 mod signed;

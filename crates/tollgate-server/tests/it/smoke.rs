@@ -28,6 +28,7 @@ use Row::{Ends, Stays};
 
 /// A run, or several, for every command.
 const ROWS: &[(&str, &[Row])] = &[
+    ("backup", &[Ends("--database-url {migrated} --to {copy}", "transactions")]),
     ("bench", &[Ends("--url {node} --count 5 --wait accepted --json", "\"accepted\"")]),
     ("completions", &[Ends("--url {node}", "CONFIRMED")]),
     (
@@ -42,6 +43,7 @@ const ROWS: &[(&str, &[Row])] = &[
     ("dev", &[Stays("--listen 127.0.0.1:{port}", "API ")]),
     ("devchain", &[Stays("--port 0", "JSON-RPC ")]),
     ("explain", &[Ends("nonce_too_low", "find_receipts"), Ends("", "\"class\"")]),
+    ("health", &[Ends("--url {node}", "ready"), Ends("--live --url {node}", "alive")]),
     (
         "migrate",
         &[
@@ -55,6 +57,7 @@ const ROWS: &[(&str, &[Row])] = &[
     ("pool remove", &[Ends("{pool} --url {node}", "removed")]),
     ("pool set", &[Ends("{pool} {from} {to} --url {node}", "available")]),
     ("pool show", &[Ends("{pool} --url {node}", "MEMBER")]),
+    ("restore", &[Ends("--from {backup} --database-url {sqlite}", "accounts")]),
     ("retention run", &[Ends("--dry-run --config {file}", "would be removed")]),
     (
         "serve",
@@ -234,6 +237,22 @@ impl Place {
     }
 
     /// The arguments with everything filled in.
+    /// A SQLite database that no node uses.
+    fn migrated(&self) -> String {
+        let file = self.folder.path().join(format!("{}.db", free_port()));
+        let url = format!("sqlite:{}", file.display());
+        assert_eq!(self.ends(&["migrate", "--database-url", &url]).code, Some(0));
+        url
+    }
+
+    /// A backup of such a database.
+    fn backup(&self) -> String {
+        let file = self.folder.path().join(format!("{}.backup", free_port())).display().to_string();
+        let args = ["backup", "--database-url", &self.migrated(), "--to", &file];
+        assert_eq!(self.ends(&args).code, Some(0));
+        file
+    }
+
     async fn fill(&self, args: &str) -> Vec<String> {
         let mut filled = Vec::new();
         for word in args.split_whitespace() {
@@ -252,6 +271,9 @@ impl Place {
                 "{keys}" => file("keys"),
                 "{file}" => file("tollgate.toml"),
                 "{sqlite}" => format!("sqlite:{}", file(&format!("{}.db", free_port()))),
+                "{migrated}" => self.migrated(),
+                "{copy}" => file(&free_port().to_string()),
+                "{backup}" => self.backup(),
                 "{postgres}" => self.server.url(&self.server.fresh_database().await),
                 word => word.replace("{port}", &free_port().to_string()),
             };

@@ -37,10 +37,14 @@ impl Ground {
         self.folder.path().join(name).display().to_string()
     }
 
+    pub(crate) fn database_url(&self) -> String {
+        format!("sqlite:{}", self.path("t.db"))
+    }
+
     /// `serve` with flags that are all right, but for those that `other` gives.
     pub(crate) fn serve(&self, rpc_url: &str, other: &[&str]) -> Command {
         let (listen, keys) = (format!("127.0.0.1:{}", self.port), self.path("keys"));
-        let database = format!("sqlite:{}", self.path("t.db"));
+        let database = self.database_url();
         let good = [
             ["--listen", &listen],
             ["--private-key-file", &keys],
