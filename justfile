@@ -68,3 +68,7 @@ patroni *args:
 idle-chains *args:
     cargo build --release -p tollgate-server
     scripts/idle-chains {{ args }}
+
+# runs a fuzz target under libFuzzer for some seconds, or all of them one after another (docs/fuzzing.md)
+fuzz TARGET="all" SECONDS="60" *args:
+    scripts/fuzz {{ TARGET }} {{ SECONDS }} {{ args }}

@@ -36,6 +36,7 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
     let mut files: Vec<PathBuf> = Vec::new();
     files.extend(settings.keys.private_key_files.iter().map(|file| file.value.clone()));
     if let Some(keystore) = &settings.keys.keystore {
+        files.push(keystore.value.clone());
         files.extend(files_in(&keystore.value));
     }
     for key in KEYS.iter() {
@@ -53,6 +54,7 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
             _ => {}
         }
     }
+    files.extend(settings.retention.archive_dir.clone());
     if let Some(file) = settings.database.url.sqlite_file() {
         // A database file that does not exist yet is created for its owner only.
         files.extend(["", "-wal", "-shm"].map(|end| {

@@ -23,6 +23,7 @@ mod document;
 mod kill;
 mod nonces;
 mod operate;
+mod planted_secrets;
 mod private;
 mod program;
 mod readme;

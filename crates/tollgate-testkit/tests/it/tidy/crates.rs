@@ -4,11 +4,12 @@ use super::{File, check, text_of};
 
 /// `(crate, the Tollgate crates that it may depend on)`, without the prefix `tollgate-`. Lists every
 /// crate. ARCHITECTURE.md shows the same lines under "Direction". Development dependencies are free.
-const DIRECTIONS: [(&str, &str); 18] = [
+const DIRECTIONS: [(&str, &str); 19] = [
     ("model", ""),
     ("api", "model"),
     ("http", ""),
     ("devchain", ""),
+    ("fuzz", ""),
     ("proofs", ""),
     ("engine", "model"),
     ("postgres", "model"),
