@@ -13,8 +13,12 @@ pub use mutation::Mutator;
 /// The seed of the runs that are part of the tests.
 pub const SEED: u64 = 0x7011_6a7e;
 
-/// Inputs that a run in a test tries beside the corpus.
+/// Inputs that a run in a test tries beside the corpus, unless `TOLLGATE_FUZZ_RUNS` says otherwise.
 pub const RUNS: usize = 4_000;
+
+fn runs() -> usize {
+    std::env::var("TOLLGATE_FUZZ_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(RUNS)
+}
 
 /// Prints the input at hand if the target panics.
 struct Input<'a> {
@@ -31,7 +35,7 @@ impl Drop for Input<'_> {
     }
 }
 
-/// Runs a target on all files of its corpus and on [`RUNS`] changed ones. Returns the number of runs.
+/// Runs a target on all files of its corpus and on changed copies of them. Returns the number of runs.
 ///
 /// # Panics
 /// If the target does, or if its corpus is empty.
@@ -43,12 +47,14 @@ pub fn run_seeded(name: &str, target: impl Fn(&[u8])) -> usize {
         target(bytes);
     }
     let mut mutator = Mutator::new(SEED);
-    for _ in 0..RUNS {
+    let runs = runs();
+    for _ in 0..runs {
         let bytes = mutator.next_input(&corpus);
         let _input = Input { name, bytes: &bytes };
         target(&bytes);
     }
-    corpus.len() + RUNS
+    println!("{name}: {} runs", corpus.len() + runs);
+    corpus.len() + runs
 }
 
 /// The files of a target's corpus, by name.
