@@ -13,7 +13,7 @@ mod file;
 mod files;
 mod flags;
 #[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod keys;
 mod load;
 mod options;

@@ -17,7 +17,7 @@ mod docs_page;
 mod feed;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
-pub mod fuzzing;
+pub(crate) mod fuzzing;
 mod health;
 mod idempotency;
 mod middleware;

@@ -12,7 +12,11 @@ pub fn raw_transaction(data: &[u8]) {
     for chain in [1, 31_337] {
         let Ok(chain) = ChainId::new(chain) else { continue };
         if let Ok(decoded) = recover(data, chain) {
-            assert_eq!(&decoded.raw[..], data, "the bytes that are kept are those that were signed");
+            assert_eq!(
+                &decoded.raw[..],
+                data,
+                "the bytes that are kept are those that were signed"
+            );
             let again = recover(&decoded.raw, chain);
             assert_eq!(again.map(|again| again.draft).ok().as_ref(), Some(&decoded.draft));
         }

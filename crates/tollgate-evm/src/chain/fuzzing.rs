@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tollgate_model::{Address, B256, Bytes, U256};
 
-use super::block_proof::{proven_base_fee, proven_receipts, prove};
+use super::block_proof::{prove, proven_base_fee, proven_receipts};
 use super::blocks::block_of;
 use super::fees::endpoint_quotes::{dynamic, legacy, scaled, tips};
 use super::pools::content;

@@ -150,7 +150,8 @@ impl Target {
         // A node may repeat what it was sent: the header, or a part of the URL without its escapes.
         let sent = user.map(|user| base64::engine::general_purpose::STANDARD.encode(user));
         let plain = pieces.clone().map(|piece| percent_decode_str(piece).decode_utf8_lossy());
-        let secrets = pieces.clone().map(Cow::Borrowed).chain(plain).map(Cow::into_owned).chain(sent);
+        let secrets =
+            pieces.clone().map(Cow::Borrowed).chain(plain).map(Cow::into_owned).chain(sent);
         Ok(Self {
             uri,
             secure,
@@ -196,10 +197,12 @@ mod tests {
 
     #[test]
     fn node_that_repeats_the_request_tells_no_secret() {
-        let url = "https://alice:hunter2%2Fhunter2@rpc.example.com/v3/0123456789%2Fcdef?k=top%2Bsecret";
+        let url =
+            "https://alice:hunter2%2Fhunter2@rpc.example.com/v3/0123456789%2Fcdef?k=top%2Bsecret";
         let target = Target::parse(url).unwrap();
         let sent = target.authorization.as_ref().unwrap().to_str().unwrap();
-        let told = format!("401 for {url} with {sent}, user hunter2/hunter2, 0123456789/cdef top+secret");
+        let told =
+            format!("401 for {url} with {sent}, user hunter2/hunter2, 0123456789/cdef top+secret");
         let shown = target.redact(&told);
         let coded = sent.trim_start_matches("Basic ");
         for secret in [coded, "hunter2", "0123456789", "secret"] {

@@ -101,7 +101,8 @@ async fn redirect_is_an_answer_and_is_not_followed() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let _ = stream.read(&mut [0; 4096]).await.unwrap();
         let to = format!("location: http://{address}/elsewhere\r\n");
-        let head = format!("HTTP/1.1 302 Found\r\n{to}content-length: 0\r\nconnection: close\r\n\r\n");
+        let head =
+            format!("HTTP/1.1 302 Found\r\n{to}content-length: 0\r\nconnection: close\r\n\r\n");
         stream.write_all(head.as_bytes()).await.unwrap();
         listener
     });

@@ -217,7 +217,9 @@ impl Rules<'_> {
 
     /// The URL that other nodes call: they send it callers' requests, and no password.
     fn advertise_url(&mut self, settings: &Settings) {
-        if let Some(Err(bad)) = settings.node.advertise_url.as_ref().map(|url| http_url(url.as_str())) {
+        if let Some(Err(bad)) =
+            settings.node.advertise_url.as_ref().map(|url| http_url(url.as_str()))
+        {
             self.refuse("advertise_url", bad.to_string());
         }
     }

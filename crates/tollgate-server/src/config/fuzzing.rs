@@ -1,5 +1,10 @@
 //! The fuzz target of settings (`docs/fuzzing.md`).
 
+#![cfg_attr(
+    not(feature = "fuzzing"),
+    allow(unreachable_pub, reason = "the feature makes it public")
+)]
+
 use super::file::parse;
 use super::load::Values;
 use super::value::SourcedValue;

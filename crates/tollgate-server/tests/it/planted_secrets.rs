@@ -72,7 +72,10 @@ impl Planted {
                     let text = base64(&[&vec![0; shift][..], bytes].concat());
                     let end = (shift + bytes.len()) / 3 * 4;
                     let core = text[usize::from(shift > 0) * 4..end].to_owned();
-                    forms.push((format!("{what}, in base64"), core.replace('+', "-").replace('/', "_")));
+                    forms.push((
+                        format!("{what}, in base64"),
+                        core.replace('+', "-").replace('/', "_"),
+                    ));
                     forms.push((format!("{what}, in base64"), core));
                 }
             }
@@ -95,7 +98,9 @@ impl Planted {
 
 fn escaped(text: &str) -> String {
     let byte = |byte: u8| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
+            char::from(byte).to_string()
+        }
         other => format!("%{other:02X}"),
     };
     text.bytes().map(byte).collect()
@@ -133,9 +138,15 @@ fn start_echo() -> u16 {
         for mut stream in listener.incoming().flatten() {
             let mut request = vec![0; 4_096];
             let read = stream.read(&mut request).unwrap_or_default();
-            let told = String::from_utf8_lossy(&request[..read]).replace(['\r', '\n', '"', '\\'], " ");
-            let body = format!(r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32000,"message":"{told}"}}}}"#);
-            let head = format!("HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+            let told =
+                String::from_utf8_lossy(&request[..read]).replace(['\r', '\n', '"', '\\'], " ");
+            let body = format!(
+                r#"{{"jsonrpc":"2.0","id":null,"error":{{"code":-32000,"message":"{told}"}}}}"#
+            );
+            let head = format!(
+                "HTTP/1.1 401 Unauthorized\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
             // The node may be gone.
             let _ = stream.write_all((head + &body).as_bytes());
         }
@@ -230,7 +241,8 @@ async fn dump(url: &str) -> String {
 async fn no_planted_secret_is_in_anything_that_a_node_writes() {
     let planted = Planted::new();
     let block_interval = Some(Duration::from_millis(200));
-    let chain = DevChain::start(DevChainOptions { block_interval, ..Default::default() }).await.unwrap();
+    let chain =
+        DevChain::start(DevChainOptions { block_interval, ..Default::default() }).await.unwrap();
     let server = PgServer::start_own().await;
     let database = server.url(&server.fresh_database().await);
     let ground = Ground::new(&planted, &chain.url(), &database);
@@ -250,7 +262,10 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
     }
 
     let mut program = command();
-    program.args(["serve", "--config", &config]).env("RUST_LOG", "trace").env("RUST_BACKTRACE", "full");
+    program
+        .args(["serve", "--config", &config])
+        .env("RUST_LOG", "trace")
+        .env("RUST_BACKTRACE", "full");
     let program = Program::start(&mut program);
     until("the API", || http_get(ground.port, "/livez")).await;
     let host = format!("127.0.0.1:{}", ground.port);
@@ -267,10 +282,8 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
     .await;
     for from in [&keystore, &file, &inline] {
         let body = format!(r#"{{"submitter":"{from}","payload":{{"to":"{file}","value":"1"}}}}"#);
-        until("a create", async || {
-            (ask("POST", "/api/v1/tx", &body).await.0 == 202).then_some(())
-        })
-        .await;
+        until("a create", async || (ask("POST", "/api/v1/tx", &body).await.0 == 202).then_some(()))
+            .await;
     }
     // Refused requests, one of them with a key in the wrong place.
     let key = planted.text("private key in a file");
@@ -284,7 +297,13 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
     for body in &bodies {
         assert!((400..500).contains(&ask("POST", "/api/v1/tx", body).await.0), "{body}");
     }
-    for path in ["/api/v1/chains", "/api/v1/submitters", "/api/v1/tx?view=operator", "/readyz", "/openapi.json"] {
+    for path in [
+        "/api/v1/chains",
+        "/api/v1/submitters",
+        "/api/v1/tx?view=operator",
+        "/readyz",
+        "/openapi.json",
+    ] {
         assert_eq!(ask("GET", path, "").await.0, 200, "{path}");
     }
     let final_ones = async || {

@@ -78,7 +78,8 @@ fn keystore_and_archive_that_others_can_enter_are_named() {
     for (file, mode) in [(keystore.join("key.json"), 0o604), (password.clone(), 0o644)] {
         std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
     }
-    let [keystore, archive, password] = [keystore, archive, password].map(|p| p.display().to_string());
+    let [keystore, archive, password] =
+        [keystore, archive, password].map(|p| p.display().to_string());
     let file = format!(
         "[keys]\nkeystore = \"{keystore}\"\nkeystore_password_file = \"{password}\"\n\
          [retention]\nfinished_after = \"90d\"\nmode = \"archive\"\narchive_dir = \"{archive}\"\n"
