@@ -8,16 +8,16 @@ pub use crate::endpoint::fuzzing::{send_answer, web_socket};
 mod tests {
     #[test]
     fn send_answer_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("send_answer", super::send_answer);
+        tollgate_fuzzkit::run_seeded("send_answer", super::send_answer);
     }
 
     #[test]
     fn rpc_results_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("rpc_results", super::rpc_results);
+        tollgate_fuzzkit::run_seeded("rpc_results", super::rpc_results);
     }
 
     #[test]
     fn web_socket_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("web_socket", super::web_socket);
+        tollgate_fuzzkit::run_seeded("web_socket", super::web_socket);
     }
 }

@@ -33,6 +33,6 @@ pub fn raw_transaction(data: &[u8]) {
 mod tests {
     #[test]
     fn raw_transaction_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("raw_transaction", super::raw_transaction);
+        tollgate_fuzzkit::run_seeded("raw_transaction", super::raw_transaction);
     }
 }

@@ -48,6 +48,6 @@ pub fn settings(data: &[u8]) {
 mod tests {
     #[test]
     fn settings_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("settings", super::settings);
+        tollgate_fuzzkit::run_seeded("settings", super::settings);
     }
 }

@@ -178,11 +178,11 @@ fn cursors(mut params: QueryParams) -> Result<(), Problem> {
 mod tests {
     #[test]
     fn json_bodies_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("json_bodies", super::json_bodies);
+        tollgate_fuzzkit::run_seeded("json_bodies", super::json_bodies);
     }
 
     #[test]
     fn query_strings_target_survives_its_corpus_and_changes_to_it() {
-        tollgate_fuzz::run_seeded("query_strings", super::query_strings);
+        tollgate_fuzzkit::run_seeded("query_strings", super::query_strings);
     }
 }
