@@ -16,7 +16,7 @@ fmt:
 lint:
     cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# licences, advisories, banned crates, sources (cargo install cargo-deny --locked)
+# licences, advisories, banned crates, sources; advisories need the network (cargo install cargo-deny --locked)
 deny *checks:
     cargo deny --locked check {{ checks }}
 
@@ -72,3 +72,13 @@ idle-chains *args:
 # what is shipped: static binary, bill of materials, archive, checksums (docs/operations/deploy.md)
 dist:
     scripts/dist
+
+# runs a fuzz target under libFuzzer for some seconds, or all of them one after another (docs/fuzzing.md)
+fuzz TARGET="all" SECONDS="60" *args:
+    scripts/fuzz {{ TARGET }} {{ SECONDS }} {{ args }}
+
+# checks a node against its own OpenAPI document for so many seconds (docs/security.md)
+schemathesis SECONDS="600" *args:
+    scripts/setup schemathesis
+    cargo build --profile smoke --locked -p tollgate-server --bin tollgate
+    scripts/schemathesis --seconds {{ SECONDS }} {{ args }}

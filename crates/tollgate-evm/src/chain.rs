@@ -16,6 +16,8 @@ mod estimate;
 mod fees;
 mod finality_tags;
 mod funds;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod head_selection;
 mod head_watcher;
 mod identity;

@@ -13,6 +13,8 @@ mod capabilities;
 mod carrier;
 mod config;
 mod error;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod health;
 mod http;
 pub(crate) mod json;

@@ -11,6 +11,8 @@ pub mod chain;
 mod classify;
 pub mod endpoint;
 mod explain;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 
 pub use classify::{
     BadOverride, Classification, Override, Overrides, Reason, RpcAnswer, classify, classify_with,

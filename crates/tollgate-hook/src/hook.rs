@@ -47,7 +47,10 @@ impl HttpHook {
             idle_max: CONCURRENCY,
             response_bytes_max: answer::BYTES_MAX,
         };
-        let http = HttpClient::new(&limits);
+        let http = match options.allows_link_local {
+            true => HttpClient::new(&limits),
+            false => HttpClient::refusing_link_local(&limits),
+        };
         Self { options, clock, http, places: Semaphore::new(CONCURRENCY) }
     }
 

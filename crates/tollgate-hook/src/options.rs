@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hyper::Uri;
 use thiserror::Error;
+use tollgate_http::{BadUrl, http_url};
 
 use crate::secret::HookSecret;
 
@@ -23,6 +24,8 @@ pub struct HookOptions {
     pub(crate) timeout: Duration,
     /// Tries after the first (`stuck.hook.retries`).
     pub(crate) retries: u32,
+    /// A link-local address may be called (`stuck.hook.allow_link_local`).
+    pub(crate) allows_link_local: bool,
 }
 
 /// The reason why a hook can't be used. Holds nothing of what was given.
@@ -51,7 +54,13 @@ impl HookOptions {
     /// A hook with the default limits.
     pub fn new(url: &str, secret: HookSecret) -> Result<Self, BadHook> {
         let uri = Self::check_url(url)?;
-        Ok(Self { uri, secret, timeout: Self::TIMEOUT, retries: Self::RETRIES })
+        Ok(Self {
+            uri,
+            secret,
+            timeout: Self::TIMEOUT,
+            retries: Self::RETRIES,
+            allows_link_local: false,
+        })
     }
 
     /// The same with another timeout and number of retries.
@@ -60,16 +69,19 @@ impl HookOptions {
         Self { timeout, retries, ..self }
     }
 
+    /// The same with link-local addresses allowed or refused. They are refused by default, because clouds
+    /// serve the credentials of the machine there.
+    #[must_use]
+    pub fn with_link_local(self, allows_link_local: bool) -> Self {
+        Self { allows_link_local, ..self }
+    }
+
     /// Checks the URL of a hook.
     pub fn check_url(url: &str) -> Result<Uri, BadHook> {
-        let uri: Uri = url.trim().parse().map_err(|_| BadHook::Url)?;
-        let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
-        let authority = uri.authority().filter(|_| is_http).ok_or(BadHook::Url)?;
-        match (authority.as_str().contains('@'), authority.host()) {
-            (true, _) => Err(BadHook::UserInUrl),
-            (false, "") => Err(BadHook::Url),
-            (false, _) => Ok(uri),
-        }
+        http_url(url).map_err(|bad| match bad {
+            BadUrl::Form => BadHook::Url,
+            BadUrl::User => BadHook::UserInUrl,
+        })
     }
 
     /// The longest time that an answer can take, with all tries, pauses and the wait for a free

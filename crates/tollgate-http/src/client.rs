@@ -10,9 +10,11 @@ use hyper::{HeaderMap, Method, Request, Uri};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 
+use crate::policy::{Resolver, names_link_local};
 use crate::tls;
 
 /// Idle connections are closed earlier than most proxies would close them.
@@ -31,8 +33,9 @@ pub struct Limits {
 
 /// Sends HTTP requests. Owns a connection pool.
 pub struct HttpClient {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>,
     response_bytes_max: usize,
+    refuses_link_local: bool,
 }
 
 /// A complete response of any status.
@@ -93,7 +96,18 @@ impl HttpClient {
 
     /// A client with TLS settings of its own, such as [`client_config_trusting`](crate::client_config_trusting).
     pub fn with_tls(limits: &Limits, tls: &rustls::ClientConfig) -> Self {
-        let mut connector = HttpConnector::new();
+        Self::build(limits, tls, false)
+    }
+
+    /// A client that calls no link-local address, by whatever name: for URLs of which nobody vouches that they
+    /// lead to a service of the operator's own.
+    pub fn refusing_link_local(limits: &Limits) -> Self {
+        Self::build(limits, &tls::client_config(), true)
+    }
+
+    fn build(limits: &Limits, tls: &rustls::ClientConfig, refuses_link_local: bool) -> Self {
+        let resolver = Resolver { system: GaiResolver::new(), refuses_link_local };
+        let mut connector = HttpConnector::new_with_resolver(resolver);
         connector.enforce_http(false);
         connector.set_nodelay(true);
         connector.set_keepalive(Some(IDLE_TIMEOUT));
@@ -108,7 +122,7 @@ impl HttpClient {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(limits.idle_max)
             .build(connector);
-        Self { client, response_bytes_max: limits.response_bytes_max }
+        Self { client, response_bytes_max: limits.response_bytes_max, refuses_link_local }
     }
 
     /// Sends a POST request and reads its response.
@@ -135,6 +149,10 @@ impl HttpClient {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
+        // An address is connected to without the resolver.
+        if self.refuses_link_local && names_link_local(uri) {
+            return Err(HttpError::Unreachable("the URL names a link-local address".to_owned()));
+        }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = uri.clone();

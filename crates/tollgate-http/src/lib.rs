@@ -4,7 +4,9 @@
 //! knows whether a request may be repeated. Sets no time limit except for connecting.
 
 mod client;
+mod policy;
 mod tls;
 
 pub use client::{HttpClient, HttpError, HttpResponse, Limits};
+pub use policy::{BadUrl, http_url, is_link_local, names_link_local};
 pub use tls::{TlsFileError, TlsFiles, client_config, client_config_trusting, read_certificates};

@@ -12,6 +12,8 @@ mod field;
 mod file;
 mod files;
 mod flags;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod keys;
 mod load;
 mod options;

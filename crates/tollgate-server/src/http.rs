@@ -16,6 +16,8 @@ mod dispatch;
 mod docs_page;
 mod feed;
 mod forward;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod health;
 mod idempotency;
 mod middleware;

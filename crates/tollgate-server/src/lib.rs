@@ -3,7 +3,20 @@
 //! The only place that knows HTTP and its status codes. Decides nothing: the engine and the store
 //! are asked, and their answers are put into the shapes that callers rely on.
 
+#[cfg(feature = "fuzzing")]
+#[allow(dead_code, unused_imports)]
+mod config;
+#[cfg(feature = "fuzzing")]
+#[allow(dead_code)]
+mod failure;
 mod http;
+
+/// The fuzz targets of this crate (`docs/fuzzing.md`).
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing {
+    pub use crate::config::fuzzing::settings;
+    pub use crate::http::fuzzing::{json_bodies, query_strings};
+}
 
 pub use http::{
     Api, ApiOptions, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, Listener,

@@ -5,6 +5,8 @@
 //! signer port; intake of pre-signed transactions calls [`recover()`].
 
 mod encode;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;
 mod hd;
 mod key;
 mod key_files;

@@ -205,7 +205,7 @@ struct Contents {
     transactions: Vec<EthereumTxEnvelope<TxEip4844>>,
 }
 
-fn prove(hash: B256, block: Value) -> BlockEvidence {
+pub(super) fn prove(hash: B256, block: Value) -> BlockEvidence {
     let Ok(Contents { header, transactions }) = serde_json::from_value(block) else {
         return BlockEvidence::Unprovable;
     };
@@ -257,11 +257,11 @@ pub(super) fn proven_base_fee(block: &Value, hash: B256) -> Option<u128> {
 }
 
 /// The receipts do not match the header.
-struct FalseReceipts;
+pub(super) struct FalseReceipts;
 
 /// The receipts of the block in its order, if they match the header; `None` if they have another form. Their
 /// prices and addresses are those of the answer: the header does not cover them.
-fn proven_receipts(
+pub(super) fn proven_receipts(
     header: &Header,
     receipts: Value,
 ) -> Result<Option<Vec<TxReceipt>>, FalseReceipts> {

@@ -3,7 +3,7 @@
 //! Owns the last quotes for a short time, and since when only one endpoint has named a price. Applies no
 //! caps: the engine does.
 
-mod endpoint_quotes;
+pub(in crate::chain) mod endpoint_quotes;
 
 use std::sync::Arc;
 use std::time::Duration;

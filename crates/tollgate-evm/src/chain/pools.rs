@@ -59,7 +59,7 @@ async fn pool(member: &PoolMember, of: Address, deadline: Instant) -> Option<Poo
 }
 
 /// Reads an account's part of a pool; `None` if it is another account's, unreadable or too long.
-fn content(of: Address, wire: PoolJson) -> Option<PoolContent> {
+pub(super) fn content(of: Address, wire: PoolJson) -> Option<PoolContent> {
     let PoolJson { pending, queued, base_fee } = wire;
     if pending.is_none() && queued.is_none() && base_fee.is_none() {
         return None;

@@ -360,7 +360,7 @@ pub(super) async fn logs(
     }
 }
 
-fn log_entry(wire: LogJson) -> LogEntry {
+pub(super) fn log_entry(wire: LogJson) -> LogEntry {
     LogEntry {
         address: wire.address.0,
         topics: wire.topics.into_iter().map(|topic| topic.0).collect(),

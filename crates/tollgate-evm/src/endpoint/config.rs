@@ -3,12 +3,14 @@
 //! A URL often carries a provider's key in its path, so nothing here prints more of it than scheme,
 //! host and port.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use base64::Engine as _;
 use hyper::Uri;
 use hyper::header::HeaderValue;
+use percent_encoding::percent_decode_str;
 use thiserror::Error;
 
 /// The use of an endpoint.
@@ -145,6 +147,11 @@ impl Target {
         let pieces = path
             .split(['/', '?', '&', '='])
             .chain(user.into_iter().flat_map(|user| user.split(':')));
+        // A node may repeat what it was sent: the header, or a part of the URL without its escapes.
+        let sent = user.map(|user| base64::engine::general_purpose::STANDARD.encode(user));
+        let plain = pieces.clone().map(|piece| percent_decode_str(piece).decode_utf8_lossy());
+        let secrets =
+            pieces.clone().map(Cow::Borrowed).chain(plain).map(Cow::into_owned).chain(sent);
         Ok(Self {
             uri,
             secure,
@@ -152,7 +159,7 @@ impl Target {
             authorization: user.and_then(basic),
             place: format!("{scheme}://{host}"),
             // Short pieces ("v3", "rpc") are no secrets, and would garble the text.
-            secrets: pieces.filter(|piece| piece.len() >= 8).map(str::to_owned).collect(),
+            secrets: longest_first(secrets.filter(|piece| piece.len() >= 8)),
         })
     }
 
@@ -160,6 +167,14 @@ impl Target {
     pub(super) fn redact(&self, text: &str) -> String {
         self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
     }
+}
+
+/// Each text once, those that contain another before it.
+fn longest_first(texts: impl Iterator<Item = String>) -> Vec<String> {
+    let mut texts: Vec<String> = texts.collect();
+    texts.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then_with(|| one.cmp(other)));
+    texts.dedup();
+    texts
 }
 
 #[cfg(test)]
@@ -176,6 +191,21 @@ mod tests {
         assert!(target.authorization.is_some() && target.secure && !target.socket);
         let shown = format!("{:?} {}", EndpointConfig::new(url), target.redact(url));
         for secret in ["hunter2", "0123456789abcdef", "topsecret9"] {
+            assert!(!shown.contains(secret), "{shown}");
+        }
+    }
+
+    #[test]
+    fn node_that_repeats_the_request_tells_no_secret() {
+        let url =
+            "https://alice:hunter2%2Fhunter2@rpc.example.com/v3/0123456789%2Fcdef?k=top%2Bsecret";
+        let target = Target::parse(url).unwrap();
+        let sent = target.authorization.as_ref().unwrap().to_str().unwrap();
+        let told =
+            format!("401 for {url} with {sent}, user hunter2/hunter2, 0123456789/cdef top+secret");
+        let shown = target.redact(&told);
+        let coded = sent.trim_start_matches("Basic ");
+        for secret in [coded, "hunter2", "0123456789", "secret"] {
             assert!(!shown.contains(secret), "{shown}");
         }
     }

@@ -6,6 +6,8 @@
 //! sent". Never repeats a call.
 
 mod dial;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -92,3 +92,33 @@ fn ca_file_without_certificate_is_refused_by_name() {
         assert!(error.contains(name) && error.contains(reason), "{error}");
     }
 }
+
+#[tokio::test]
+async fn redirect_is_an_answer_and_is_not_followed() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let serve = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4096]).await.unwrap();
+        let to = format!("location: http://{address}/elsewhere\r\n");
+        let head =
+            format!("HTTP/1.1 302 Found\r\n{to}content-length: 0\r\nconnection: close\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        listener
+    });
+    let uri = format!("http://{address}/").parse().unwrap();
+    let answer = get(&HttpClient::new(&LIMITS), &uri).await.unwrap();
+    assert_eq!(answer.status, 302);
+    let listener = serve.await.unwrap().into_std().unwrap();
+    assert!(listener.accept().is_err(), "nobody has called a second time");
+}
+
+#[tokio::test]
+async fn link_local_address_is_not_called_by_a_client_that_refuses_it() {
+    let client = HttpClient::refusing_link_local(&LIMITS);
+    for uri in ["http://169.254.169.254/", "http://[fe80::1]/", "http://[::ffff:169.254.0.1]:1/"] {
+        let refused = get(&client, &uri.parse().unwrap()).await.unwrap_err();
+        let why = "the URL names a link-local address".to_owned();
+        assert_eq!(refused, HttpError::Unreachable(why), "{uri}");
+    }
+}

@@ -5,6 +5,7 @@ mod tls;
 use std::time::Duration;
 
 use tollgate_evm::endpoint::{EndpointConfig, Role};
+use tollgate_http::{http_url, names_link_local};
 use tollgate_model::nonce::Mode;
 use tollgate_model::rejected::RejectedSlot;
 
@@ -31,7 +32,8 @@ pub(super) fn apply(
     rules.keys(settings);
     rules.lease(settings);
     rules.stuck(settings);
-    rules.hook();
+    rules.hook(settings);
+    rules.advertise_url(settings);
     rules.retention(settings);
     rules.tls(settings);
     rules.warn_of_settings_without_effect(settings);
@@ -217,9 +219,25 @@ impl Rules<'_> {
         }
     }
 
-    fn hook(&mut self) {
+    /// The URL that other nodes call: they send it callers' requests, and no password.
+    fn advertise_url(&mut self, settings: &Settings) {
+        if let Some(Err(bad)) =
+            settings.node.advertise_url.as_ref().map(|url| http_url(url.as_str()))
+        {
+            self.refuse("advertise_url", bad.to_string());
+        }
+    }
+
+    fn hook(&mut self, settings: &Settings) {
         const URL: &str = "stuck.hook.url";
         const SECRET: &str = "stuck.hook.secret";
+        let hook = &settings.hook;
+        let url = hook.url.as_ref().and_then(|url| http_url(&url.0).ok());
+        if !hook.allow_link_local && url.is_some_and(|url| names_link_local(&url)) {
+            let reason = "is a link-local address, where clouds serve the credentials of the machine: set \
+                          stuck.hook.allow_link_local if the hook is there";
+            self.refuse(URL, reason);
+        }
         let has_secret =
             self.values.is_given(SECRET) || self.values.is_given("stuck.hook.secret_file");
         match (self.values.is_given(URL), has_secret) {

@@ -58,6 +58,7 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
     let tls_keys = tls_files(settings).into_iter().filter(|(name, _)| name.ends_with(".key_file"));
     files.extend(tls_keys.filter_map(|(_, file)| Some(file.as_ref()?.value.clone())));
     if let Some(keystore) = &settings.keys.keystore {
+        files.push(keystore.value.clone());
         files.extend(files_in(&keystore.value));
     }
     for key in KEYS.iter() {
@@ -75,6 +76,7 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
             _ => {}
         }
     }
+    files.extend(settings.retention.archive_dir.clone());
     if let Some(file) = settings.database.url.sqlite_file() {
         // A database file that does not exist yet is created for its owner only.
         files.extend(["", "-wal", "-shm"].map(|end| {

@@ -58,7 +58,7 @@ impl Values {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "fuzzing"))]
 impl From<Layer> for Values {
     fn from(values: Layer) -> Self {
         Self { values, warnings: Vec::new() }

@@ -97,6 +97,7 @@ impl Settings {
         let hook = &self.hook;
         let (Some(url), Some(secret)) = (&hook.url, &hook.secret) else { return Ok(None) };
         let options = HookOptions::new(&url.0, secret.clone())?;
-        Ok(Some(options.with_patience(hook.timeout, hook.retries)))
+        let options = options.with_patience(hook.timeout, hook.retries);
+        Ok(Some(options.with_link_local(hook.allow_link_local)))
     }
 }

@@ -104,7 +104,7 @@ pub(crate) async fn open(
     operation_id = "changeSubmitter",
     tag = "submitters",
     params(SubmitterParams),
-    request_body(content = AccountChange, description = "What changes.", examples(
+    request_body(content = Option<AccountChange>, description = "What changes; nothing if it is left out.", examples(
         ("window" = (summary = "A wider window, and the chain's cap again", value = json!({
             "window": 256, "maxFeePerGas": null
         })))

@@ -79,7 +79,7 @@ pub(crate) async fn costs(
 }
 
 /// The names that rows are grouped by.
-struct Grouping {
+pub(super) struct Grouping {
     by_submitter: bool,
     by_day: bool,
     keys: Vec<String>,
@@ -104,7 +104,7 @@ struct Sums {
 }
 
 impl Grouping {
-    fn read(text: &str) -> Result<Self, Problem> {
+    pub(super) fn read(text: &str) -> Result<Self, Problem> {
         let mut grouping = Self { by_submitter: false, by_day: false, keys: Vec::new() };
         let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
         for name in names {

@@ -194,14 +194,15 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 fn with_trace_id(operation: &mut Operation) {
-    let limited = ObjectBuilder::new().schema_type(Type::String).max_length(Some(TRACE_ID_MAX));
+    let about = format!(
+        "The trace id: a name for this one call. Comes back. Made up if it is left out, longer than \
+         {TRACE_ID_MAX} bytes, or looks like a secret."
+    );
     let parameter = ParameterBuilder::new()
         .name(TRACE_ID.as_str())
         .parameter_in(ParameterIn::Header)
-        .description(Some(
-            "The trace id: a name for this one call; made up if left out. Comes back.",
-        ))
-        .schema(Some(limited));
+        .description(Some(about))
+        .schema(Some(ObjectBuilder::new().schema_type(Type::String)));
     operation.parameters.get_or_insert_default().push(parameter.build().into());
     let about =
         "The trace id: the name of this one call, as in `traceId` of a problem and in the log.";

@@ -4,9 +4,9 @@
 //! `.partial` is left of a process that was killed; its transactions are still in the database.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{BufWriter, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ impl Archive {
     /// Makes the folder if it is missing, checks that files can be written there, and removes what a killed
     /// process has left.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let checked = std::fs::create_dir_all(&self.folder).and_then(|()| {
+        let checked = make_folder(&self.folder).and_then(|()| {
             let probe = self.partial();
             OpenOptions::new().write(true).create_new(true).open(&probe)?;
             std::fs::remove_file(probe)
@@ -132,7 +132,7 @@ impl Archive {
     pub(super) async fn create(&self) -> Result<ArchiveFile, Failure> {
         let (folder, partial) = (self.folder.clone(), self.partial());
         blocking(move || {
-            std::fs::create_dir_all(&folder)?;
+            make_folder(&folder)?;
             let file =
                 OpenOptions::new().write(true).create_new(true).mode(0o600).open(&partial)?;
             let lines = GzEncoder::new(BufWriter::new(file), Compression::default());
@@ -141,6 +141,11 @@ impl Archive {
         })
         .await
     }
+}
+
+/// Makes a folder that is missing. Only its owner may enter it.
+fn make_folder(folder: &Path) -> std::io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 /// The path of a file without a name of its own yet; removed unless it got one.

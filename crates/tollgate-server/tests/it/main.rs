@@ -25,6 +25,7 @@ mod kill;
 mod nonces;
 mod operate;
 mod packaging;
+mod planted_secrets;
 mod private;
 mod program;
 mod readme;

@@ -103,7 +103,7 @@ async fn tip(member: &PoolMember, base: u128, deadline: Instant) -> Result<u128,
 }
 
 /// The median of the tips at each percentile, over the blocks that are not empty.
-fn tips(history: &FeeHistoryJson) -> Option<[u128; 3]> {
+pub(in crate::chain) fn tips(history: &FeeHistoryJson) -> Option<[u128; 3]> {
     let rewards = history.reward.as_ref()?;
     let full: Vec<_> = rewards
         .iter()
@@ -124,7 +124,7 @@ fn tips(history: &FeeHistoryJson) -> Option<[u128; 3]> {
     }))
 }
 
-fn scaled(price: u128) -> [u128; 3] {
+pub(in crate::chain) fn scaled(price: u128) -> [u128; 3] {
     SCALE.map(|percent| (price.saturating_mul(percent) / 100).max(TIP_MIN))
 }
 
@@ -136,7 +136,7 @@ pub(super) fn price(wei: u128) -> Result<GasPrice, String> {
 }
 
 /// Twice the base fee leaves room for six full blocks in a row.
-fn dynamic(base: u128, tips: [u128; 3]) -> Result<Quotes, String> {
+pub(in crate::chain) fn dynamic(base: u128, tips: [u128; 3]) -> Result<Quotes, String> {
     let [slow, normal, fast] = tips.map(|tip| -> Quoted {
         Ok(FeeQuote {
             base_fee: Some(price(base)?),
@@ -147,7 +147,7 @@ fn dynamic(base: u128, tips: [u128; 3]) -> Result<Quotes, String> {
     Ok([slow?, normal?, fast?])
 }
 
-fn legacy(gas_price: u128) -> Result<Quotes, String> {
+pub(in crate::chain) fn legacy(gas_price: u128) -> Result<Quotes, String> {
     let [slow, normal, fast] = scaled(gas_price).map(|wei| -> Quoted {
         Ok(FeeQuote { base_fee: None, max_fee: price(wei)?, max_priority_fee: None })
     });

@@ -122,6 +122,9 @@ settings! {
         timeout: Duration = "5s", min = "10ms", needs = "stuck.hook.url";
         /// Tries after the first, if it got no answer, 429 or 5xx.
         retries: u32 = "2", range = (0, 10), needs = "stuck.hook.url";
+        /// Allow a link-local address (169.254.0.0/16, fe80::/10), where clouds serve the credentials of the
+        /// machine.
+        allow_link_local: bool = "false", needs = "stuck.hook.url";
     }
 
     /// Comparison with the chain.

@@ -65,6 +65,39 @@ fn folder_that_others_can_enter_is_advised_mode_700_and_a_file_600() {
 }
 
 #[test]
+fn keystore_and_archive_that_others_can_enter_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (keystore, archive) = (folder.path().join("keystore"), folder.path().join("archive"));
+    let password = folder.path().join("password");
+    std::fs::write(&password, "x").unwrap();
+    for path in [&keystore, &archive] {
+        std::fs::create_dir(path).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o750)).unwrap();
+    }
+    std::fs::write(keystore.join("key.json"), "{}").unwrap();
+    for (file, mode) in [(keystore.join("key.json"), 0o604), (password.clone(), 0o644)] {
+        std::fs::set_permissions(file, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let [keystore, archive, password] =
+        [keystore, archive, password].map(|p| p.display().to_string());
+    let file = format!(
+        "[keys]\nkeystore = \"{keystore}\"\nkeystore_password_file = \"{password}\"\n\
+         [retention]\nfinished_after = \"90d\"\nmode = \"archive\"\narchive_dir = \"{archive}\"\n"
+    );
+    let loaded = from_file(&file).load(Purpose::Database).unwrap();
+    let expected = [
+        format!("(mode 0750): chmod 700 {archive}"),
+        format!("(mode 0750): chmod 700 {keystore}"),
+        format!("(mode 0604): chmod 600 {keystore}/key.json"),
+        format!("(mode 0644): chmod 600 {password}"),
+    ];
+    let warnings = loaded.warnings();
+    for end in &expected {
+        assert!(warnings.iter().any(|line| line.ends_with(end)), "{end}: {warnings:?}");
+    }
+}
+
+#[test]
 fn file_that_is_not_toml_is_refused_with_line_and_column() {
     let problems = from_file("[lease\nduration = \"10s\"\n\n[chain]\nid = = 1\n").problems();
     assert_eq!(problems.len(), 2, "{problems:?}");

@@ -305,3 +305,30 @@ fn setting_without_effect_is_warned_about() {
         assert!(warning.ends_with(expected), "{warning} is not {expected}");
     }
 }
+
+#[test]
+fn hook_at_a_link_local_address_is_refused_unless_it_is_allowed() {
+    let file = |url: &str, more: &str| {
+        format!("[stuck.hook]\nurl = \"{url}\"\nsecret = \"{SECRET}\"\n{more}")
+    };
+    for url in ["http://169.254.169.254/a", "http://[fe80::1]/", "http://[::ffff:169.254.1.1]/"] {
+        let problems = from_file(&file(url, "")).problems();
+        let expected = "tollgate.toml:2:7: stuck.hook.url: is a link-local address, ";
+        assert!(problems.len() == 1 && problems[0].starts_with(expected), "{url}: {problems:?}");
+        let settings = from_file(&file(url, "allow_link_local = true\n")).settings();
+        assert!(settings.hook.allow_link_local);
+    }
+    from_file(&file("http://127.0.0.1:1/", "")).settings();
+}
+
+#[test]
+fn advertised_url_with_a_password_or_another_scheme_is_refused() {
+    for (url, reason) in [
+        ("http://me:hunter2@node-1:8550", "must not hold a user or a password"),
+        ("ftp://node-1", "must be a URL that starts with http:// or https://"),
+        ("node-1:8550", "must be a URL that starts with http:// or https://"),
+    ] {
+        let problems = from_file(&format!("advertise_url = \"{url}\"\n")).problems();
+        assert_eq!(problems, [format!("tollgate.toml:1:17: advertise_url: {reason}")]);
+    }
+}

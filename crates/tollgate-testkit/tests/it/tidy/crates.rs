@@ -4,11 +4,12 @@ use super::{File, check, text_of};
 
 /// `(crate, the Tollgate crates that it may depend on)`, without the prefix `tollgate-`. Lists every
 /// crate. ARCHITECTURE.md shows the same lines under "Direction". Development dependencies are free.
-const DIRECTIONS: [(&str, &str); 18] = [
+const DIRECTIONS: [(&str, &str); 20] = [
     ("model", ""),
     ("api", "model"),
     ("http", ""),
     ("devchain", ""),
+    ("fuzzkit", ""),
     ("proofs", ""),
     ("engine", "model"),
     ("postgres", "model"),
@@ -23,6 +24,7 @@ const DIRECTIONS: [(&str, &str); 18] = [
     ("sim", "devchain engine evm model signer sqlite testkit"),
     ("chaos", "api devchain testkit"),
     ("bench", "model testkit"),
+    ("fuzz", "evm server signer"),
 ];
 
 /// `(crate, packages of others that it must not depend on)`. A `*` stands for any rest.

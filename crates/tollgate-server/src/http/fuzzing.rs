@@ -1,0 +1,188 @@
+//! The fuzz targets of requests (`docs/fuzzing.md`): whatever a caller sends is read without a panic.
+
+#![cfg_attr(
+    not(feature = "fuzzing"),
+    allow(unreachable_pub, reason = "the feature makes it public")
+)]
+
+use axum::extract::FromRequestParts;
+use axum::http::{HeaderMap, HeaderValue, Request};
+use futures_util::FutureExt;
+use serde_json::value::RawValue;
+use tollgate_api::header::IDEMPOTENCY_KEY;
+use tollgate_api::{
+    AccountChange, Create, FillNonces, NewAccount, NewCursor, NewMode, NewPool, Reason,
+    Replacement, Reserve, ReturnedNonce, UsedNonce, WaitPreference, read_address, read_hash,
+};
+use tollgate_model::account_pool::PoolName;
+use tollgate_model::ids::parse_address;
+use tollgate_model::{ChainId, Nonce, RequestId, Seq, TxId};
+
+use super::batch::{BatchItems, check_size};
+use super::body::{FromFields, optional_reason, raw, read_nonce, read_object, required_reason};
+use super::costs::Grouping;
+use super::create_request::{CreateRequest, read_time};
+use super::idempotency::{BatchKey, key_of, with_request_id};
+use super::problem::Problem;
+use super::query::{QueryParams, decimal};
+use super::read::parse_id;
+
+/// Reads bytes as the body of a request. The first byte chooses the request.
+///
+/// # Panics
+/// If a reader does, or if what it reads is not what it would write.
+pub fn json_bodies(data: &[u8]) {
+    let [choice, body @ ..] = data else { return };
+    let Ok(body) = raw(body) else { return };
+    let read = match choice % 12 {
+        0..=2 => create(body),
+        3 => batch(body),
+        4 => read_as(body, |replacement: Replacement| {
+            let prices = [replacement.max_fee_per_gas, replacement.max_priority_fee_per_gas];
+            for price in prices.into_iter().flatten() {
+                price.read_price("maxFeePerGas")?;
+            }
+            replacement.payload.map(|payload| payload.read()).transpose()?;
+            optional_reason(replacement.reason).map(drop)
+        }),
+        5 => read_as(body, |body: Reason| required_reason(body.reason).map(drop)),
+        6 => read_as(body, |fill: FillNonces| {
+            read_nonce("first", fill.first.as_ref())?;
+            read_nonce("last", fill.last.as_ref()).map(drop)
+        }),
+        7 => read_as(body, |cursor: NewCursor| {
+            read_nonce("nextNonce", cursor.next_nonce.as_ref()).map(drop)
+        }),
+        8 => read_as(body, |used: UsedNonce| Ok(read_hash("txHash", &used.tx_hash).map(|_| ())?)),
+        9 => read_as(body, |_: ReturnedNonce| Ok(()))
+            .and_then(|()| read_as(body, |_: NewMode| Ok(()))),
+        10 => read_as(body, |_: NewAccount| Ok(()))
+            .and_then(|()| read_as(body, |_: AccountChange| Ok(()))),
+        _ => read_as(body, |pool: NewPool| {
+            for member in &pool.members {
+                read_address("members", member)?;
+            }
+            Ok(())
+        })
+        .and_then(|()| read_as(body, |_: Reserve| Ok(()))),
+    };
+    answer(read);
+}
+
+fn create(body: &RawValue) -> Result<(), Problem> {
+    let create: Create = read_object(body)?;
+    let chain = ChainId::new(31_337)?;
+    let request = CreateRequest::read(create, chain, None)?;
+    let id = RequestId::new("request")?;
+    let Some(changed) = with_request_id(body, &id) else {
+        unreachable!("a create that can be read can be forwarded");
+    };
+    let again = CreateRequest::read(read_object(&changed)?, chain, None)?;
+    assert_eq!(again.submitter, request.submitter);
+    assert_eq!(again.request_id, Some(id));
+    Ok(())
+}
+
+fn batch(body: &RawValue) -> Result<(), Problem> {
+    let BatchItems(items) = read_object(body)?;
+    check_size(&items)?;
+    items.iter().for_each(|item| answer(create(item)));
+    Ok(())
+}
+
+fn read_as<T: FromFields>(
+    body: &RawValue,
+    check: impl FnOnce(T) -> Result<(), Problem>,
+) -> Result<(), Problem> {
+    check(read_object(body)?)
+}
+
+/// Writes the answer to a refused request.
+fn answer(read: Result<(), Problem>) {
+    if let Err(problem) = read {
+        let status = problem.status();
+        assert!(status.is_client_error(), "{status} for bytes of a caller");
+        let body = serde_json::to_string(&problem.with_trace_id("trace"));
+        assert!(body.is_ok_and(|body| body.len() < 64 * 1024), "answers are short");
+    }
+}
+
+/// Reads text as the query string of every list, as cursors, as ids in a path, and as the headers of a
+/// request.
+///
+/// # Panics
+/// If a reader does.
+pub fn query_strings(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    for read in [list, feed, history, costs, cursors] {
+        answer(params(text).and_then(read));
+    }
+    answer(parse_id(text).map(drop));
+    answer(read_time("from", text).map(drop));
+    let _ = parse_address(text);
+    let _ = WaitPreference::read([text]);
+    if let Ok(value) = HeaderValue::from_bytes(data) {
+        let mut headers = HeaderMap::new();
+        headers.insert(IDEMPOTENCY_KEY, value);
+        answer(key_of(&headers).map(drop));
+        let key = BatchKey::of(&headers);
+        answer(key.and_then(|key| key.map(|key| key.request_id(999)).transpose()).map(drop));
+    }
+}
+
+fn params(text: &str) -> Result<QueryParams, Problem> {
+    let nothing = || Problem::missing("query");
+    let request = Request::builder().uri(format!("/api/v1/tx?{text}")).body(());
+    let (mut parts, ()) = request.map_err(|_| nothing())?.into_parts();
+    let read = QueryParams::from_request_parts(&mut parts, &()).now_or_never();
+    read.unwrap_or_else(|| Err(nothing()))
+}
+
+fn list(mut params: QueryParams) -> Result<(), Problem> {
+    params.address("submitter")?;
+    params.states()?;
+    params.page()?;
+    params.cursor("cursor", |text| text.parse::<TxId>().ok())?;
+    params.flag("logs")?;
+    params.end()
+}
+
+fn feed(mut params: QueryParams) -> Result<(), Problem> {
+    params.cursor("after", |text| Seq::new(decimal(text)?).ok())?;
+    params.wait()?;
+    params.number("chainId")?;
+    params.end()
+}
+
+fn history(mut params: QueryParams) -> Result<(), Problem> {
+    params.after(|number| u32::try_from(number).ok())?;
+    params.page()?;
+    params.end()
+}
+
+fn costs(mut params: QueryParams) -> Result<(), Problem> {
+    read_time("from", &params.required("from")?)?;
+    params.take("groupBy").map(|names| Grouping::read(&names)).transpose()?;
+    params.end()
+}
+
+fn cursors(mut params: QueryParams) -> Result<(), Problem> {
+    let pool = params.cursor("pool", |text| PoolName::new(text).ok())?;
+    let nonce = params.cursor("nonce", |text| Nonce::new(decimal(text)?).ok())?;
+    params.cursor("cursor", |text| parse_address(text).ok())?;
+    drop((pool, nonce));
+    params.end()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn json_bodies_target_survives_its_corpus_and_changes_to_it() {
+        tollgate_fuzzkit::run_seeded("json_bodies", super::json_bodies);
+    }
+
+    #[test]
+    fn query_strings_target_survives_its_corpus_and_changes_to_it() {
+        tollgate_fuzzkit::run_seeded("query_strings", super::query_strings);
+    }
+}
