@@ -7,7 +7,9 @@ use crate::program::{Ran, command};
 
 /// Flags of other programs that the files call.
 const FOREIGN_FLAGS: &[&str] = &[
-    "--accounts",
+    "--chown",
+    "--file",
+    "--tag",
     "--block-time",
     "--bin",
     "--from",
@@ -20,7 +22,6 @@ const FOREIGN_FLAGS: &[&str] = &[
     "--timeout",
     "--interval",
     "--retries",
-    "--no-cache",
 ];
 
 /// Variables of `tollgate` that are no settings.
