@@ -16,13 +16,14 @@
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it), [`account_pool`] (which
 //! member of a pool takes it).
 //!
-//! About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
+//! About callers: [`access`] (which calls an API key allows). About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
 
 #![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
 
 #[macro_use]
 mod names;
 
+pub mod access;
 pub mod account;
 pub mod account_pool;
 pub mod amount;

@@ -4,14 +4,15 @@
 //! fenced batch and everything read back), [`FeedStore`] (outcomes in order), [`ReservationStore`]
 //! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes), [`AccountStore`]
 //! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts),
-//! [`RetentionStore`] (finished transactions that are removed), [`RestoreStore`] (a database that was restored
-//! from a backup).
+//! [`ApiKeyStore`] (keys of callers), [`RetentionStore`] (finished transactions that are removed),
+//! [`RestoreStore`] (a database that was restored from a backup).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
 pub mod account;
 pub mod account_pool;
 pub mod alert;
+pub mod api_key;
 pub mod batch;
 pub mod chain;
 pub mod checkpoint;
@@ -33,6 +34,7 @@ pub mod wait;
 pub use account::{AccountStore, KeyUnavailable, Keys, NoKeys, StoredAccount};
 pub use account_pool::AccountPoolStore;
 pub use alert::{Alert, AlertKind, Alerts};
+pub use api_key::{ApiKeyStore, StoredApiKey};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
     Judgement, ModeChange, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
@@ -63,6 +65,7 @@ pub trait Store:
     + NodeStore
     + AccountStore
     + AccountPoolStore
+    + ApiKeyStore
     + RetentionStore
     + RestoreStore
 {
@@ -76,6 +79,7 @@ impl<T> Store for T where
         + NodeStore
         + AccountStore
         + AccountPoolStore
+        + ApiKeyStore
         + RetentionStore
         + RestoreStore
 {

@@ -1,5 +1,7 @@
 //! Masking of secrets in errors, logs and reports.
 
+use crate::access::SECRET_PREFIX;
+
 /// This many hex digits may be a private key of 64, or a mistyped one. An address has 40.
 const KEY_DIGITS_MIN: usize = 48;
 /// This many digits in groups without both letters and decimal digits among them are no key.
@@ -14,6 +16,8 @@ const MASK: &str = "(hex digits not shown)";
 const BASE64_MASK: &str = "(base64 not shown)";
 /// The number of words of the shortest mnemonic phrase (BIP-39).
 const MNEMONIC_WORDS_MIN: usize = 12;
+/// Replaces the secret part of an API key.
+const API_KEY_MASK: &str = "(secret not shown)";
 /// Replaces a possible mnemonic phrase.
 const WORDS_MASK: &str = "(words not shown)";
 
@@ -23,7 +27,26 @@ const WORDS_MASK: &str = "(words not shown)";
 /// Hashes look the same, so this must not be used for texts that contain them. Decimal digits alone
 /// are a number, unless 0x precedes them.
 pub fn masked(text: &str) -> String {
-    without_base64(&without_hex(&without_mnemonics(text)))
+    without_base64(&without_hex(&without_mnemonics(&without_api_keys(text))))
+}
+
+/// Masks the secret part of every API key; its public id stays.
+fn without_api_keys(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(start) = rest.find(SECRET_PREFIX) {
+        let after = start + SECRET_PREFIX.len();
+        let is_part = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+        let run = rest[after..].bytes().take_while(is_part).count();
+        let id = rest[after..after + run].find('_').map_or(0, |id| id + 1);
+        shown.push_str(&rest[..after + id]);
+        if run > id {
+            shown.push_str(API_KEY_MASK);
+        }
+        rest = &rest[after + run..];
+    }
+    shown.push_str(rest);
+    shown
 }
 
 /// Masks twelve or more words in a row that could all be in the mnemonic word list.

@@ -10,6 +10,7 @@
 
 mod account;
 mod account_pool;
+mod api_key;
 mod batch;
 mod connection;
 mod db;

@@ -11,23 +11,24 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
+use tollgate_model::access::{ApiKey, KeyId};
 use tollgate_model::account::Account;
 use tollgate_model::account_pool::{AccountPool, PoolMember, PoolName};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    AccountPoolStore, AccountStore, Acquisition, Attempt, ChainRegistration, Confirmations,
-    FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord, FinishedTx,
-    HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter, LiveNode,
-    NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, PeerKey, RemovedTx,
+    AccountPoolStore, AccountStore, Acquisition, ApiKeyStore, Attempt, ChainRegistration,
+    Confirmations, FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord,
+    FinishedTx, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
+    LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, PeerKey, RemovedTx,
     Reservation, ReservationStore, Reserve, RestoreOutcome, RestoreStore, RetentionStore,
     ReturnedNonces, RowVersion, SectionOutcome, ServedSet, Settled, StoreError, StoredAccount,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
-    TxStore,
+    StoredApiKey, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
+    SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
-    Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxHash, TxId,
+    Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, Timestamp, TxHash, TxId,
 };
 use tollgate_sqlite::SqliteStore;
 use uuid::Uuid;
@@ -224,6 +225,12 @@ over_network! {
 }
 
 over_network! {
+    impl ApiKeyStore {
+        put_api_key(key: &ApiKey, known: Option<u64>) -> Option<u64>;
+        api_key(id: &KeyId) -> Option<StoredApiKey>;
+        api_keys_after(revision: u64, limit: u32) -> Vec<StoredApiKey>;
+        touch_api_key(id: &KeyId, at: Timestamp) -> ();
+    }
     impl RestoreStore {
         mark_restored(by: &NodeId, reason: &Text<500>, live_within: Duration) -> RestoreOutcome;
     }

@@ -14,6 +14,7 @@
 
 mod account;
 mod account_pool;
+mod api_key;
 mod backup;
 mod batch;
 mod connection;

@@ -6,6 +6,7 @@
 
 pub mod account_pools;
 pub mod accounts;
+pub mod api_keys;
 pub mod audit;
 pub mod bad_input;
 pub mod batch;
@@ -90,6 +91,10 @@ macro_rules! conformance_tests {
                 a_batch_of_the_largest_size_is_written_whole,
                 events_are_written_with_the_change_that_they_tell_of,
                 a_commit_tells_when_its_creates_were_accepted,
+            }
+            api_keys {
+                api_key_is_kept_as_given_and_changed_only_at_the_known_revision,
+                changed_api_keys_are_read_in_order_and_a_use_is_no_change,
             }
             idempotency {
                 the_same_request_again_is_answered_with_the_first_transaction,

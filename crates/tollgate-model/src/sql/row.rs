@@ -8,6 +8,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256, Bytes};
 use uuid::Uuid;
 
+use crate::access::{ApiKey, KeyId, Roles, SecretHash};
 use crate::account::{Account, AccountSettings, KeyRef};
 use crate::account_pool::{PoolMember, PoolName};
 use crate::amount::{GasPrice, Wei};
@@ -19,8 +20,8 @@ use crate::port::record::stored_state;
 use crate::port::{
     Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, FinalSlot, HistoryEntry,
     KnownRequest, LineHead, LiveNode, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation,
-    ReservationState, RowVersion, StoreError, StoredAccount, SubmitterEntry, SubmitterRecord,
-    SubmitterWait, TxReceipt, TxRecord, WaitKind,
+    ReservationState, RowVersion, StoreError, StoredAccount, StoredApiKey, SubmitterEntry,
+    SubmitterRecord, SubmitterWait, TxReceipt, TxRecord, WaitKind,
 };
 use crate::resubmit::Patience;
 use crate::spending::SpendingRules;
@@ -288,6 +289,22 @@ pub fn account(row: &impl SqlRow) -> Decoded<StoredAccount> {
     let (submitter, is_removed) = (submitter(row)?, flag(row, "removed")?);
     let account = Account { submitter, key, settings, is_removed };
     Ok(StoredAccount { account, revision: int(row, "revision")? })
+}
+
+/// An API key.
+pub fn api_key(row: &impl SqlRow) -> Decoded<StoredApiKey> {
+    let key = ApiKey {
+        id: KeyId::new(&string(row, "key_id")?).map_err(unreadable)?,
+        name: Text::lossy(&string(row, "name")?),
+        hash: SecretHash::from_stored(fixed(bytes(row, "secret_hash")?)?),
+        roles: Roles::parse(&string(row, "roles")?).map_err(unreadable)?,
+        created_at: time(row, "created_at")?,
+        created_by: Text::lossy(&string(row, "created_by")?),
+        expires_at: row.time("expires_at")?,
+        revoked_at: row.time("revoked_at")?,
+        last_used_at: row.time("last_used_at")?,
+    };
+    Ok(StoredApiKey { key, revision: int(row, "revision")? })
 }
 
 /// A member of a pool, with its load.

@@ -1,0 +1,18 @@
+-- Keys of callers. Only the hash of a secret is stored. A revoked key stays as a row, so that every node sees the
+-- revocation. Nodes of the version before know no keys: they serve with --no-auth only.
+create table api_key (
+  key_id text primary key check (length(key_id) = 12),
+  name text not null check (length(name) <= 100),
+  secret_hash blob not null check (length(secret_hash) = 32),
+  roles text not null check (length(roles) between 1 and 100),
+  created_at integer not null,
+  created_by text not null check (length(created_by) <= 100),
+  expires_at integer,
+  revoked_at integer,
+  last_used_at integer,
+  revision integer not null unique
+) strict, without rowid;
+
+-- The number of the last change of any key.
+create table api_key_revision (value integer not null) strict;
+insert into api_key_revision (value) values (0);
