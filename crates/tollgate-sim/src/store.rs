@@ -231,6 +231,9 @@ over_network! {
         api_keys_after(revision: u64, limit: u32) -> Vec<StoredApiKey>;
         touch_api_key(id: &KeyId, at: Timestamp) -> ();
     }
+}
+
+over_network! {
     impl RestoreStore {
         mark_restored(by: &NodeId, reason: &Text<500>, live_within: Duration) -> RestoreOutcome;
     }
