@@ -1,5 +1,7 @@
 -- Keys of callers. Only the hash of a secret is stored. A revoked key stays as a row, so that every node sees the
 -- revocation. Nodes of the version before know no keys: they serve with --no-auth only.
+-- Nothing was ever written into the table of the first version.
+drop table api_key;
 create table api_key (
   key_id text primary key check (length(key_id) = 12),
   name text not null check (length(name) <= 100),
