@@ -23,7 +23,7 @@ impl RestoreStore for SqliteStore {
     ) -> Result<RestoreOutcome, StoreError> {
         let (by, reason, live_within) = (by.clone(), reason.clone(), span(live_within));
         let marked = self.db.write_or_not(move |tx| {
-            let live = tx.one(queries::RESTORE_LIVE, [live_within], |row| Ok(int(row, "nodes")?));
+            let live = tx.one(queries::RESTORE_LIVE, [live_within], |row| int(row, "nodes"));
             match live?.unwrap_or_default() {
                 0 => Ok(End::Commit(RestoreOutcome::Marked(mark(tx, &by, &reason)?))),
                 live => Ok(End::RollBack(RestoreOutcome::NodesAlive(live))),
