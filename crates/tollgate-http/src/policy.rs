@@ -1,4 +1,4 @@
-//! Which addresses and URLs may be called.
+//! Rules on the addresses and URLs that may be called.
 //!
 //! Callers of the API give no URL. These rules are for URLs that come from files and from the rows of
 //! other nodes: someone who may write there must not be able to reach the cloud's metadata service, or
@@ -21,7 +21,7 @@ pub enum BadUrl {
     /// Not a URL with a host, or with another scheme.
     #[error("must be a URL that starts with http:// or https://")]
     Form,
-    /// It holds a user or a password.
+    /// Holds a user or a password.
     #[error("must not hold a user or a password")]
     User,
 }

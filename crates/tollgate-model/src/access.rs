@@ -211,7 +211,7 @@ pub struct ApiKey {
     pub hash: SecretHash,
     pub roles: Roles,
     pub created_at: Timestamp,
-    /// Who made it: `cli`, or the id of a key.
+    /// Author of the key: `cli`, or the id of a key.
     pub created_by: Text<100>,
     pub expires_at: Option<Timestamp>,
     pub revoked_at: Option<Timestamp>,

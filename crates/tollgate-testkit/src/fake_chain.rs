@@ -210,12 +210,12 @@ impl FakeChain {
         self.lock().script.private_sends
     }
 
-    /// Whether public endpoints were sent a transaction, or asked about it, before a block had it.
+    /// True if public endpoints were sent a transaction, or asked about it, before a block had it.
     pub fn is_disclosed(&self, hash: TxHash) -> bool {
         self.lock().script.public_hashes.contains(&hash)
     }
 
-    /// Whether public endpoints estimated a call with this data.
+    /// True if public endpoints estimated a call with this data.
     pub fn is_call_disclosed(&self, data: &[u8]) -> bool {
         self.lock().script.public_calls.iter().any(|call| call.data.as_ref() == data)
     }

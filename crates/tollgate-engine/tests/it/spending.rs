@@ -12,7 +12,7 @@ use crate::support::{
     Cluster, PENDING, account, act, create_signed, id, options, patient, transfer,
 };
 
-/// Where transfers of these tests go.
+/// Receiver of the transfers of these tests.
 const PAYEE: Address = Address::repeat_byte(0xee);
 
 async fn restrict(engine: &Engine, max_value: u64, allowed: &str) {

@@ -1,3 +1,5 @@
+//! Tests of roles, secrets and the check of a key.
+
 use std::time::Duration;
 
 use super::*;

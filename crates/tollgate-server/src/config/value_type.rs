@@ -173,7 +173,10 @@ pub(crate) fn read_scalar<T>(
     parse: impl Fn(&str) -> Result<T, String>,
 ) -> Option<T> {
     let parsed = scalar_text(&value.value, field).and_then(|text| {
-        parse(text).map_err(|reason| match field.value_type.is_secret() {
+        // A URL with an `@` may hold a password, in whichever setting it was put.
+        let may_be_secret =
+            field.value_type.is_secret() || text.contains("://") && text.contains('@');
+        parse(text).map_err(|reason| match may_be_secret {
             true => reason,
             false => format!("{text:?} {reason}"),
         })

@@ -97,7 +97,7 @@ pub(crate) async fn open(
 
 /// Change an account's settings
 ///
-/// What is left out stays; null takes a setting back to the chain's. All nodes follow within seconds.
+/// Settings that are left out stay; null takes a setting back to the chain's. All nodes follow within seconds.
 #[utoipa::path(
     patch,
     path = "/api/v1/submitters/{address}",

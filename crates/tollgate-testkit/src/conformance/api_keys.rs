@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tollgate_model::access::{ApiKey, KeyId, KeySecret, Roles};
-use tollgate_model::port::{ApiKeyStore, StoredApiKey};
+use tollgate_model::port::StoredApiKey;
 use tollgate_model::{Text, Timestamp};
 
 use crate::store_fixture::StoreFixture;

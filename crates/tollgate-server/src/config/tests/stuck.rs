@@ -325,8 +325,9 @@ fn hook_at_a_link_local_address_is_refused_unless_it_is_allowed() {
 fn advertised_url_with_a_password_or_another_scheme_is_refused() {
     for (url, reason) in [
         ("http://me:hunter2@node-1:8550", "must not hold a user or a password"),
-        ("ftp://node-1", "must be a URL that starts with http:// or https://"),
-        ("node-1:8550", "must be a URL that starts with http:// or https://"),
+        ("ftp://me:hunter2@node-1", "must be a URL that starts with http:// or https://"),
+        ("ftp://node-1", "\"ftp://node-1\" must be a URL that starts with http:// or https://"),
+        ("node-1:8550", "\"node-1:8550\" must be a URL that starts with http:// or https://"),
     ] {
         let problems = from_file(&format!("advertise_url = \"{url}\"\n")).problems();
         assert_eq!(problems, [format!("tollgate.toml:1:17: advertise_url: {reason}")]);
