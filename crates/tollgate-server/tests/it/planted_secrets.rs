@@ -51,7 +51,7 @@ impl Planted {
         escaped(self.text(what))
     }
 
-    /// What each secret may look like, in any letter case where that does not matter.
+    /// Forms that each secret may have, in any letter case where that does not matter.
     fn forms(&self) -> Vec<(String, String)> {
         let mut forms = Vec::new();
         for (what, secret) in &self.0 {
