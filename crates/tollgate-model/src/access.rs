@@ -16,6 +16,10 @@ use crate::ids::InvalidValue;
 use crate::text::Text;
 use crate::time::Timestamp;
 
+mod rights;
+
+pub use rights::{KeyScope, RATE_MAX, RateLimit, Rights, SCOPE_MAX, Senders, Tenant};
+
 /// The start of every secret. Secret scanners match it: see [`SECRET_PATTERN`].
 pub const SECRET_PREFIX: &str = "tg_live_";
 /// The regular expression that matches a secret and little else.
@@ -209,7 +213,9 @@ pub struct ApiKey {
     pub id: KeyId,
     pub name: Text<100>,
     pub hash: SecretHash,
-    pub roles: Roles,
+    pub rights: Rights,
+    /// `None` is no limit.
+    pub rate: Option<RateLimit>,
     pub created_at: Timestamp,
     /// Author of the key: `cli`, or the id of a key.
     pub created_by: Text<100>,

@@ -11,6 +11,7 @@ use alloy_primitives::{Address, B256};
 use thiserror::Error;
 use uuid::Uuid;
 
+use crate::access::Tenant;
 use crate::secret::masked;
 use crate::time::Timestamp;
 
@@ -214,37 +215,90 @@ impl fmt::Debug for TxId {
 pub type TxHash = B256;
 
 /// The caller's own name for a request; makes creates idempotent (I7).
+///
+/// The ids of each tenant are a namespace of their own. The tenant is part of the stored text, before the
+/// id, so that unique keys, digests of removed requests and assignments to pool members need no column for it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct RequestId(String);
+pub struct RequestId {
+    /// The text as stores hold it: `id`, or `tenant U+E01F id`.
+    stored: String,
+    /// The start of the id in it.
+    id_start: usize,
+}
 
 impl RequestId {
-    /// Longest request id, in bytes.
+    /// Longest request id, in bytes, as stores hold it.
     pub const MAX_BYTES: usize = 256;
+    /// Ends the name of the tenant. Of private use, and refused in ids of callers. No control character,
+    /// because versions without tenants refuse rows with one: to those, the whole text is an id.
+    const TENANT_END: char = '\u{e01f}';
 
     /// Takes an id of 1 to [`Self::MAX_BYTES`] bytes without control characters, not all blank.
     pub fn new(text: impl Into<String>) -> Result<Self, InvalidValue> {
         let text = text.into();
+        Self::check(&text, Self::MAX_BYTES)?;
+        Ok(Self { stored: text, id_start: 0 })
+    }
+
+    /// Takes an id of a tenant's caller. Its longest id is shorter by the name and three bytes.
+    pub fn of_tenant(tenant: &Tenant, text: &str) -> Result<Self, InvalidValue> {
+        let mut stored = format!("{tenant}{}", Self::TENANT_END);
+        let id_start = stored.len();
+        Self::check(text, Self::MAX_BYTES - id_start)?;
+        stored.push_str(text);
+        Ok(Self { stored, id_start })
+    }
+
+    /// Takes an id for a tenant, or for none.
+    pub fn in_namespace(tenant: Option<&Tenant>, text: &str) -> Result<Self, InvalidValue> {
+        tenant.map_or_else(|| Self::new(text), |tenant| Self::of_tenant(tenant, text))
+    }
+
+    /// Takes the text that a store holds.
+    pub fn from_stored(text: impl Into<String>) -> Result<Self, InvalidValue> {
+        let text = text.into();
+        match text.split_once(Self::TENANT_END) {
+            Some((tenant, id)) => Self::of_tenant(&Tenant::new(tenant)?, id),
+            None => Self::new(text),
+        }
+    }
+
+    fn check(text: &str, bytes_max: usize) -> Result<(), InvalidValue> {
         let problem = if text.trim().is_empty() {
             "must not be blank".to_owned()
-        } else if text.len() > Self::MAX_BYTES {
-            format!("{} bytes are more than {}", text.len(), Self::MAX_BYTES)
+        } else if text.len() > bytes_max {
+            format!("{} bytes are more than {bytes_max}", text.len())
         } else if text.chars().any(char::is_control) {
             "must not hold control characters".to_owned()
+        } else if text.contains(Self::TENANT_END) {
+            "must not hold U+E01F".to_owned()
         } else {
-            return Ok(Self(text));
+            return Ok(());
         };
         Err(InvalidValue::new("requestId", problem))
     }
 
     /// The text as the caller gave it.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    pub fn shown(&self) -> &str {
+        &self.stored[self.id_start..]
+    }
+
+    /// The text as stores hold it.
+    pub fn stored(&self) -> &str {
+        &self.stored
+    }
+
+    /// The name of the tenant whose id it is.
+    pub fn tenant(&self) -> Option<&str> {
+        let end = self.id_start.checked_sub(Self::TENANT_END.len_utf8())?;
+        Some(&self.stored[..end])
     }
 }
 
+/// As the caller gave it.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.shown().fmt(f)
     }
 }
 
@@ -280,6 +334,11 @@ impl NodeId {
     /// The text as stores hold it.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The name, without the id of the start.
+    pub fn name(&self) -> &str {
+        self.0.split('/').next().unwrap_or_default()
     }
 }
 
@@ -324,6 +383,29 @@ mod tests {
         assert_eq!(Nonce::MAX.forward(1).unwrap_err().field, "nonce");
         assert_eq!(ChainId::new(0).unwrap_err().field, "chainId");
         assert_eq!(FencingToken::new(0).unwrap_err().field, "fencingToken");
+    }
+
+    #[test]
+    fn request_ids_of_tenants_are_apart_and_shown_as_they_were_given() {
+        let tenant = |name: &str| Tenant::new(name).unwrap();
+        let of = |name: &str, id: &str| RequestId::of_tenant(&tenant(name), id).unwrap();
+        let (without, acme) = (RequestId::new("a").unwrap(), of("acme", "a"));
+        assert!(acme != without && acme != of("other", "a") && acme == of("acme", "a"));
+        assert_eq!((acme.shown(), acme.tenant()), ("a", Some("acme")));
+        assert_eq!((without.shown(), without.tenant()), ("a", None));
+        assert_eq!(acme.to_string(), "a");
+        for id in [&acme, &without] {
+            assert_eq!(RequestId::from_stored(id.stored()).as_ref(), Ok(id));
+        }
+        // A caller can't name another tenant, with or without one of its own.
+        assert!(RequestId::new(acme.stored()).is_err());
+        assert!(RequestId::of_tenant(&tenant("x"), acme.stored()).is_err());
+        let longest = RequestId::MAX_BYTES - "acme".len() - 3;
+        assert_eq!(of("acme", &"x".repeat(longest)).stored().len(), RequestId::MAX_BYTES);
+        let long = RequestId::of_tenant(&tenant("acme"), &"x".repeat(longest + 1));
+        assert_eq!(long.unwrap_err().field, "requestId");
+        let plain = |c: char| !c.is_control();
+        assert!(acme.stored().chars().all(plain), "older versions read the row");
     }
 
     #[test]

@@ -16,7 +16,10 @@
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it), [`account_pool`] (which
 //! member of a pool takes it).
 //!
-//! About callers: [`access`] (which calls an API key allows). About nodes: [`ownership`] (which node should own a submitter). What both stores share is in [`sql`].
+//! About callers: [`access`] (which calls an API key allows). About nodes: [`ownership`] (which node should own a submitter).
+//! About people: [`alert`] (what they are told, when, and when it is over), [`doctor`] (why an account makes no
+//! progress, from what endpoints tell). About receivers outside: [`event`] (what a change reports). What both
+//! stores share is in [`sql`].
 
 #![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
 
@@ -26,12 +29,16 @@ mod names;
 pub mod access;
 pub mod account;
 pub mod account_pool;
+pub mod alert;
 pub mod amount;
 pub mod answer;
 pub mod authorization;
 pub mod bump;
+pub mod burn;
 pub mod count_mark;
 pub mod diagnose;
+pub mod doctor;
+pub mod event;
 pub mod expiry;
 pub mod fee_agreement;
 pub mod fees;
@@ -65,6 +72,7 @@ mod test_values;
 pub mod text;
 pub mod time;
 pub mod transition;
+pub mod waiting;
 
 pub use alloy_primitives::{Address, B256, Bytes, U256, keccak256};
 pub use amount::{GasPrice, Wei};

@@ -5,19 +5,22 @@
 //! (nonces for callers that send by themselves), [`NodeStore`] (the live nodes), [`AccountStore`]
 //! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts),
 //! [`ApiKeyStore`] (keys of callers), [`RetentionStore`] (finished transactions that are removed),
-//! [`RestoreStore`] (a database that was restored from a backup).
+//! [`RestoreStore`] (a database that was restored from a backup), [`AlertStore`] (alerts, and the notices
+//! about them), [`EventStore`] (events for receivers outside).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
 pub mod account;
 pub mod account_pool;
 pub mod alert;
+pub mod alert_store;
 pub mod api_key;
 pub mod batch;
 pub mod chain;
 pub mod checkpoint;
 pub mod clock;
 pub mod error;
+pub mod event;
 pub mod feed;
 pub mod ids;
 pub mod lease;
@@ -34,21 +37,25 @@ pub mod wait;
 pub use account::{AccountStore, KeyUnavailable, Keys, NoKeys, StoredAccount};
 pub use account_pool::AccountPoolStore;
 pub use alert::{Alert, AlertKind, Alerts};
+pub use alert_store::{
+    AlertNotice, AlertPhase, AlertReport, AlertStore, NoticeClaim, NoticeOutcome, StoredAlert,
+};
 pub use api_key::{ApiKeyStore, StoredApiKey};
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
-    Judgement, ModeChange, NewAttempt, NewEvent, NewTx, Payload, Schedule, Section, SectionFacts,
+    Judgement, ModeChange, NewAttempt, NewTx, Payload, Schedule, Section, SectionFacts,
     SectionOutcome, Slot, StatusChange, SubmitterAuditEntry, TxUpdate, UpdateAnswer, judge,
 };
 pub use checkpoint::{Checkpoint, Checkpoints, NoCheckpoints};
 pub use error::{Cause, StoreError};
-pub use feed::{Completion, FeedFilter, FeedKind, FeedPage, FeedStore, OutboxEvent};
+pub use event::{DeadLetter, EventBounds, EventPage, EventStore, SinkClaim, StoredEvents};
+pub use feed::{Completion, FeedFilter, FeedKind, FeedPage, FeedStore};
 pub use lease::{Acquisition, GrantKind, Lease, LeaseStore, LeaseTerms, OrphanPage, Owner};
 pub use node::{LiveNode, NodeStore, PeerKey, ServedSet};
 pub use record::{
     Attempt, ChainRegistration, FinalSlot, HistoryEntry, KnownRequest, LineHead, OpenTx,
-    ReceiptDetails, RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
-    TxReceipt, TxRecord,
+    ReceiptDetails, RowVersion, SlotState, SubmitterEntry, SubmitterOverview, SubmitterRecord,
+    SubmitterSetup, TxReceipt, TxRecord,
 };
 pub use reservation::{Reservation, ReservationState, ReservationStore, Reserve, ReturnedNonces};
 pub use restore::{RestoreOutcome, RestoreStore, RestoreSummary};
@@ -68,6 +75,8 @@ pub trait Store:
     + ApiKeyStore
     + RetentionStore
     + RestoreStore
+    + AlertStore
+    + EventStore
 {
 }
 
@@ -82,5 +91,7 @@ impl<T> Store for T where
         + ApiKeyStore
         + RetentionStore
         + RestoreStore
+        + AlertStore
+        + EventStore
 {
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::port::TxReceipt;
+use crate::port::{ReceiptDetails, TxReceipt};
 
 /// After this long without a second answer, one endpoint's receipt is enough.
 pub const LONE_AFTER: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ pub enum ReceiptSupport {
     Unanswered,
     /// Endpoints contradict each other; for operators. Ask again.
     Disputed(String),
-    /// Two endpoints or the block prove that this is the receipt instead.
+    /// Two endpoints or the block prove that this is the receipt instead. It may differ in details alone.
     Corrected(Box<TxReceipt>),
     /// Two endpoints or the block prove that the block does not hold the transaction.
     Refuted,
@@ -72,7 +72,12 @@ pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) 
     let showing = |it: &TxReceipt| receipts().filter(|shown| shown.has_outcome_of(it)).count();
     let enough = endpoints.min(2);
     if showing(receipt) >= enough {
-        return ReceiptSupport::Confirmed;
+        let same = receipts().filter(|shown| shown.has_outcome_of(receipt));
+        let details = agreed_details(receipt.details, same.map(|shown| shown.details));
+        return match details == receipt.details {
+            true => ReceiptSupport::Confirmed,
+            false => ReceiptSupport::Corrected(Box::new(TxReceipt { details, ..receipt.clone() })),
+        };
     }
     if let Some(other) = receipts().find(|shown| showing(shown) >= enough) {
         return ReceiptSupport::Corrected(Box::new(other.clone()));
@@ -94,6 +99,36 @@ pub fn support_of(receipt: &TxReceipt, votes: &[ReceiptVote], endpoints: usize) 
         false => ReceiptSupport::Disputed(claims.join(", ")),
         true if showing(receipt) + number_of(&ReceiptVote::NoReceipt) > 0 => ReceiptSupport::Lone,
         true => ReceiptSupport::Unanswered,
+    }
+}
+
+/// The details of a receipt whose outcome is confirmed. What one endpoint alone reports stays; what endpoints
+/// contradict each other about stays only if two of them report the same.
+fn agreed_details(
+    ours: ReceiptDetails,
+    shown: impl Iterator<Item = ReceiptDetails> + Clone,
+) -> ReceiptDetails {
+    fn agreed<T: PartialEq + Copy>(
+        ours: Option<T>,
+        shown: impl Iterator<Item = Option<T>> + Clone,
+    ) -> Option<T> {
+        let ours = ours?;
+        let shown = shown.flatten();
+        let number_of = |it: T| shown.clone().filter(|shown| *shown == it).count();
+        let by_two = shown.clone().find(|it| number_of(*it) >= 2);
+        by_two.or_else(|| shown.clone().all(|it| it == ours).then_some(ours))
+    }
+    ReceiptDetails {
+        transaction_index: agreed(
+            ours.transaction_index,
+            shown.clone().map(|it| it.transaction_index),
+        ),
+        effective_gas_price: agreed(
+            ours.effective_gas_price,
+            shown.clone().map(|it| it.effective_gas_price),
+        ),
+        l1_fee: agreed(ours.l1_fee, shown.map(|it| it.l1_fee)),
+        ..ours
     }
 }
 
@@ -141,8 +176,8 @@ pub fn lone_is_enough(is_settled: bool, alone: Duration, all_alone: Duration) ->
 mod tests {
     use super::ReceiptVote::{NoReceipt, NotInBlock, OtherBlock, Silent};
     use super::*;
-    use crate::port::ReceiptDetails;
-    use crate::{B256, TxHash};
+    use crate::test_values::wei;
+    use crate::{B256, TxHash, U256, Wei};
 
     fn receipt(succeeded: bool) -> TxReceipt {
         TxReceipt {
@@ -174,6 +209,36 @@ mod tests {
         assert_eq!(support(&[paid()], 1), ReceiptSupport::Confirmed);
         assert_eq!(support(&[paid(), reverted(), paid()], 3), ReceiptSupport::Confirmed);
         assert_eq!(support(&[paid()], 2), ReceiptSupport::Lone, "the other was not asked");
+    }
+
+    #[test]
+    fn details_that_endpoints_contradict_each_other_about_are_dropped_or_decided_by_two() {
+        let with = |index: Option<u32>, price: u128, l1_fee: u64| {
+            let details = ReceiptDetails {
+                transaction_index: index,
+                effective_gas_price: Some(wei(price)),
+                l1_fee: Some(Wei(U256::from(l1_fee))),
+                ..ReceiptDetails::default()
+            };
+            TxReceipt { details, ..receipt(true) }
+        };
+        let vote = |receipt: &TxReceipt| ReceiptVote::Receipt(Box::new(receipt.clone()));
+        let (ours, other) = (with(Some(3), 10, 5), with(Some(9), 900, 500));
+        let support = |votes: &[&TxReceipt]| {
+            let votes: Vec<_> = votes.iter().map(|it| vote(it)).collect();
+            support_of(&ours, &votes, votes.len())
+        };
+        assert_eq!(support(&[&ours, &ours]), ReceiptSupport::Confirmed);
+        assert_eq!(support(&[&ours, &receipt(true)]), ReceiptSupport::Confirmed, "one lacks them");
+        let dropped = ReceiptSupport::Corrected(Box::new(receipt(true)));
+        assert_eq!(support(&[&ours, &other]), dropped);
+        assert_eq!(support(&[&other, &receipt(true)]), dropped, "nobody shows ours any more");
+        let theirs = ReceiptSupport::Corrected(Box::new(other.clone()));
+        assert_eq!(support(&[&ours, &other, &other]), theirs);
+        assert_eq!(support(&[&ours, &other, &ours]), ReceiptSupport::Confirmed);
+        let bare = receipt(true);
+        let found = support_of(&bare, &[vote(&ours), vote(&other)], 2);
+        assert_eq!(found, ReceiptSupport::Confirmed, "what was not taken over stays unknown");
     }
 
     #[test]

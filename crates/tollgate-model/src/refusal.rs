@@ -179,7 +179,7 @@ pub fn judge_gas(
         return Err(Refusal::of(RefusalKind::GasTooLow, RefusedField::Gas, detail));
     }
     of_tx.judge_gas(demand)?;
-    let limit = gas_max(limits);
+    let limit = if limits.is_confirmed { gas_max(limits) } else { BatchLimits::GAS };
     if given > limit {
         let detail = format!("{given} is above {limit}, which is what a block has");
         return Err(Refusal::of(RefusalKind::GasAboveBlockLimit, RefusedField::Gas, detail));

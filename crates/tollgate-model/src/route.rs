@@ -31,6 +31,9 @@ impl Route {
     }
 }
 
+/// The longest time after which a private transaction may become public: 30 days.
+pub const FALLBACK_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
+
 /// A caller's wish that a transaction is sent to private endpoints. Part of the stored intent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -42,6 +45,11 @@ pub struct PrivateRoute {
 }
 
 impl PrivateRoute {
+    /// Returns whether a caller may name this time: above zero, and at most [`FALLBACK_MAX`].
+    pub fn may_fall_back_after(after: Duration) -> bool {
+        !after.is_zero() && after <= FALLBACK_MAX
+    }
+
     /// Falls back after this time.
     pub fn with_fallback(after: Option<Duration>) -> Self {
         let micros = |after: Duration| u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
@@ -81,6 +89,16 @@ mod tests {
             assert_eq!(route_at(private, Some(at(0)), now), Route::Private);
             assert_eq!(route_at(None, Some(at(0)), now), Route::Public);
         }
+    }
+
+    #[test]
+    fn fallback_time_is_above_zero_and_at_most_thirty_days() {
+        let microsecond = Duration::from_micros(1);
+        let allowed = [microsecond, FALLBACK_MAX].map(PrivateRoute::may_fall_back_after);
+        assert_eq!(allowed, [true, true]);
+        let refused =
+            [Duration::ZERO, FALLBACK_MAX + microsecond].map(PrivateRoute::may_fall_back_after);
+        assert_eq!(refused, [false, false]);
     }
 
     #[test]

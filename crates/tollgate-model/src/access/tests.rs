@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::account_pool::PoolName;
+use crate::ids::{ChainId, RequestId, Submitter, parse_address};
+
 use super::*;
 
 fn secret(seed: u8) -> KeySecret {
@@ -13,7 +16,8 @@ fn key(of: &KeySecret) -> ApiKey {
         id: of.id().clone(),
         name: Text::lossy("billing"),
         hash: of.hash(),
-        roles: Roles::parse("submit").unwrap(),
+        rights: Rights { roles: Roles::parse("submit").unwrap(), ..Rights::all() },
+        rate: None,
         created_at: Timestamp::EPOCH,
         created_by: Text::lossy("cli"),
         expires_at: None,
@@ -81,5 +85,107 @@ fn debug_output_and_masked_text_show_no_secret() {
     for text in [secret.reveal(), &format!("tg_live_abcdefghijkm_{}", "a".repeat(49))] {
         let shown = crate::secret::masked(&format!("header {text}: refused"));
         assert!(shown.ends_with("_(secret not shown): refused"), "{shown}");
+    }
+}
+
+fn rights(roles: &str, scope: KeyScope, tenant: Option<&str>) -> Rights {
+    let tenant = tenant.map(|name| Tenant::new(name).unwrap());
+    Rights { roles: Roles::parse(roles).unwrap(), scope, tenant }
+}
+
+const ALICE: &str = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8";
+const BOB: &str = "0x3C44CdDdB6a900fa2b585dd299e03d12FA4293BC";
+
+fn scope(chains: &str, submitters: &str, pools: &str) -> KeyScope {
+    KeyScope::parse(chains, submitters, pools).unwrap()
+}
+
+#[test]
+fn scope_allows_listed_accounts_and_pools_on_listed_chains_only() {
+    let on = |chain: u64, address: &str| {
+        Submitter::new(ChainId::new(chain).unwrap(), parse_address(address).unwrap())
+    };
+    let pool = |name: &str| PoolName::new(name).unwrap();
+    let any = KeyScope::default();
+    assert!(any.is_everything() && any.has_submitter(on(7, BOB)));
+    let listed = scope("1,8453", ALICE, "payouts");
+    assert!(listed.has_submitter(on(1, ALICE)) && listed.has_submitter(on(8453, ALICE)));
+    assert!(!listed.has_submitter(on(1, BOB)), "another account");
+    assert!(!listed.has_submitter(on(7, ALICE)), "another chain");
+    let one = ChainId::new(1).unwrap();
+    assert!(listed.has_pool(one, &pool("payouts")) && !listed.has_pool(one, &pool("others")));
+    assert!(!listed.has_pool(ChainId::new(7).unwrap(), &pool("payouts")));
+    let of_pool = scope("", "", "payouts");
+    assert!(!of_pool.has_submitter(on(1, ALICE)), "a key for a pool is for no account by address");
+    assert!(!scope("", ALICE, "").has_pool(one, &pool("payouts")));
+}
+
+#[test]
+fn scope_is_read_back_as_it_was_stored_and_is_limited_in_length() {
+    let given = scope("8453,1", BOB, "b,a");
+    let again = scope(&given.stored_chains(), &given.stored_submitters(), &given.stored_pools());
+    assert_eq!(again, given);
+    assert_eq!(given.stored_chains(), "1,8453");
+    assert_eq!(scope("", "", ""), KeyScope::default());
+    let chains = |count: u64| (1..=count).map(|id| ChainId::new(id).unwrap());
+    assert!(KeyScope::new(chains(100), [], []).is_ok());
+    assert_eq!(KeyScope::new(chains(101), [], []).unwrap_err().field, "chains");
+    for bad in ["x", "1,,x", "0"] {
+        assert!(KeyScope::parse(bad, "", "").is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn maker_of_a_key_gives_no_more_than_it_has() {
+    let all = Rights::all();
+    let admin = rights("admin", scope("1", ALICE, ""), Some("acme"));
+    for other in [
+        all.clone(),
+        rights("admin", scope("1", ALICE, ""), None),
+        rights("admin", scope("1", ALICE, ""), Some("other")),
+        rights("read", scope("1,2", ALICE, ""), Some("acme")),
+        rights("read", scope("1", "", ""), Some("acme")),
+        rights("read", scope("1", BOB, ""), Some("acme")),
+        rights("read", scope("1", ALICE, "payouts"), Some("acme")),
+    ] {
+        assert!(!admin.cover(&other), "{other:?}");
+        assert!(all.cover(&other), "{other:?}");
+    }
+    assert!(
+        admin.cover(&admin) && admin.cover(&rights("read", scope("1", ALICE, ""), Some("acme")))
+    );
+    let operator = rights("operate", KeyScope::default(), None);
+    assert!(operator.cover(&rights("read", KeyScope::default(), None)));
+    assert!(!operator.cover(&rights("submit", KeyScope::default(), None)));
+}
+
+#[test]
+fn tenant_sees_its_own_requests_alone() {
+    let of =
+        |tenant: &str| RequestId::of_tenant(&Tenant::new(tenant).unwrap(), "order-17").unwrap();
+    let without = RequestId::new("order-17").unwrap();
+    let acme = rights("read", KeyScope::default(), Some("acme"));
+    assert!(acme.see_request(Some(&of("acme"))));
+    for hidden in [None, Some(&without), Some(&of("acme2")), Some(&of("ac"))] {
+        assert!(!acme.see_request(hidden), "{hidden:?}");
+        assert!(Rights::all().see_request(hidden));
+    }
+}
+
+#[test]
+fn rate_is_written_as_requests_per_second_and_burst() {
+    let rate = |text: &str| text.parse::<RateLimit>().map(|rate| rate.to_string());
+    assert_eq!(rate("20").as_deref(), Ok("20/20"));
+    assert_eq!(rate("20/100").as_deref(), Ok("20/100"));
+    for bad in ["", "0", "20/0", "x", "20/", "100001", "-1", "1.5"] {
+        assert_eq!(rate(bad).unwrap_err().field, "rate", "{bad}");
+    }
+}
+
+#[test]
+fn tenant_name_is_plain_and_short() {
+    assert!(Tenant::new("acme.eu_west-1").is_ok() && Tenant::new("x".repeat(40)).is_ok());
+    for bad in ["", "a b", "a\u{1f}b", "ü", &"x".repeat(41)] {
+        assert_eq!(Tenant::new(bad).unwrap_err().field, "tenant", "{bad:?}");
     }
 }

@@ -45,6 +45,26 @@ pub enum AlertKind {
     /// A submitter has open work and no live node serves it: it is tracked, but nothing can be
     /// signed.
     Unserved,
+    /// A node was refused writes of submitters that it no longer owns, more often than a takeover explains.
+    FencedSurge,
+    /// Many sent transactions of a submitter wait for a receipt, and the oldest for long.
+    ReceiptBacklog,
+    /// A submitter could not be compared with the chain, several times in a row.
+    ReconcileFailure,
+    /// Callers hold nearly all nonces that a submitter may reserve.
+    ReservationsPilingUp,
+    /// A transaction has been in the grey zone for long: it is not known whether a node has it.
+    GreyZone,
+    /// The balance of an account is below its floor, or lasts for few days at the present burn.
+    LowBalance,
+    /// A node resends transactions at a high rate.
+    ResubmitRate,
+    /// A node gets no answers from an endpoint.
+    EndpointDown,
+    /// No new block was seen for long, and transactions wait for one.
+    ChainStalled,
+    /// The clock of a node differs from the database's.
+    ClockDrift,
 }
 
 names!(AlertKind {
@@ -65,6 +85,16 @@ names!(AlertKind {
     FinalityStalled => "finality_stalled",
     Policy => "policy",
     Unserved => "unserved",
+    FencedSurge => "fenced_surge",
+    ReceiptBacklog => "receipt_backlog",
+    ReconcileFailure => "reconcile_failure",
+    ReservationsPilingUp => "reservations_piling_up",
+    GreyZone => "grey_zone",
+    LowBalance => "low_balance",
+    ResubmitRate => "resubmit_rate",
+    EndpointDown => "endpoint_down",
+    ChainStalled => "chain_stalled",
+    ClockDrift => "clock_drift",
 });
 
 /// One alert.

@@ -14,13 +14,14 @@ mod update;
 
 pub use attempt::{AttemptKind, Fees, NewAttempt, Slot};
 pub use audit::SubmitterAuditEntry;
-pub use create::{NewEvent, NewTx, Payload};
+pub use create::{NewTx, Payload};
 pub use judge::{Judgement, SectionFacts, judge};
 pub use outcome::{CreateAnswer, SectionOutcome, UpdateAnswer};
 pub use update::{Confirmations, Evidence, Schedule, TxUpdate};
 
 use super::lease::Lease;
 use super::wait::SubmitterWait;
+use crate::event::EventKinds;
 use crate::ids::{InvalidValue, NodeId, Nonce, TxId};
 use crate::nonce::{Mode, SubmitterStatus};
 use crate::text::Text;
@@ -38,8 +39,6 @@ impl BatchLimits {
     pub const CONFIRMATIONS: usize = 4_096;
     /// Maximum number of conditions that one submitter waits for.
     pub const WAITS: usize = 100;
-    /// Maximum size of one outbox event.
-    pub const EVENT_BYTES: usize = 64 * 1024;
     /// Maximum gas of one transaction: what a signed 64-bit column holds. No chain has larger blocks.
     pub const GAS: u64 = i64::MAX as u64;
 }
@@ -49,6 +48,7 @@ impl BatchLimits {
 pub struct FencedBatch {
     node: NodeId,
     sections: Vec<Section>,
+    events: EventKinds,
 }
 
 impl FencedBatch {
@@ -56,7 +56,18 @@ impl FencedBatch {
     /// invalid batch.
     pub fn new(node: NodeId, sections: Vec<Section>) -> Result<Self, InvalidValue> {
         check::batch(&sections)?;
-        Ok(Self { node, sections })
+        Ok(Self { node, sections, events: EventKinds::ALL })
+    }
+
+    /// Writes events of these kinds only; without this of every kind.
+    pub const fn with_events(mut self, kinds: EventKinds) -> Self {
+        self.events = kinds;
+        self
+    }
+
+    /// The kinds of events to write.
+    pub const fn events(&self) -> EventKinds {
+        self.events
     }
 
     pub const fn node(&self) -> &NodeId {

@@ -1,12 +1,16 @@
 //! One chain as the engine sees it: a canonical view over all configured endpoints.
 
+mod counts;
+mod fees;
+mod funds;
+mod slots;
+
 use alloy_primitives::{Address, B256, Bytes};
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::record::TxReceipt;
-use crate::amount::{GasPrice, Wei};
+use crate::amount::Wei;
 use crate::ids::{ChainId, Nonce, TxHash};
 use crate::text::Text;
 use crate::time::Timestamp;
@@ -15,8 +19,11 @@ pub use crate::answer::AnswerClass;
 use crate::answer::{AnswerAction, action_for};
 use crate::diagnose::EndpointReport;
 use crate::receipt_support::ReceiptSupport;
-use crate::reconcile::ReceiptLookup;
 use crate::route::Route;
+pub use counts::{AccountCounts, CountSupport, PastCount};
+pub use fees::{FeeQuote, Speed};
+pub use funds::{ChainLimits, Funds, agreed_balance};
+pub use slots::{Occupant, OccupantSearch, OccupantSupport, SlotSearch};
 
 /// A block's position in the chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -34,93 +41,6 @@ pub struct Block {
     pub transactions: Vec<TxHash>,
     /// The block's time; `None` if the node does not report one that can be read.
     pub time: Option<Timestamp>,
-}
-
-/// The endpoints' support of an account's mined count.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CountSupport {
-    /// Two endpoints report exactly this count, or the chain has one endpoint only.
-    #[default]
-    Confirmed,
-    /// The endpoints report different counts, or only one has answered. Ask again.
-    Open,
-    /// As [`Self::Open`], and there is nothing more to wait for: the blocks of the endpoint that counts
-    /// more contradict it, or no proof was found for longer than a second endpoint is waited for.
-    Overdue,
-}
-
-/// An account's nonce counts: the highest values that were ever confirmed.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AccountCounts {
-    /// The count in the canonical head.
-    pub mined: Nonce,
-    /// The count including pending transactions.
-    pub pending: Nonce,
-    /// The highest count, mined or pending, that does not rest on one endpoint alone (I16): two
-    /// endpoints report at least this much, or it is the mined count of the chain's only endpoint.
-    pub sure: Nonce,
-    /// The highest mined count that any single endpoint reports now; never below `mined`.
-    pub highest: Nonce,
-    /// The highest count, mined or pending, that any endpoint that was asked tells now; never below
-    /// `mined` and `pending`. For people only.
-    pub told: Nonce,
-    /// The support of `mined` ([`crate::nonce::accept_counts`]).
-    pub support: CountSupport,
-}
-
-impl AccountCounts {
-    /// Counts that more than one endpoint confirms.
-    pub fn confirmed(mined: Nonce, pending: Nonce) -> Self {
-        let sure = mined.max(pending);
-        Self { mined, pending, sure, highest: mined, told: sure, support: CountSupport::Confirmed }
-    }
-
-    /// These counts, and no less than what the submitter's own final slots show: the chain has used every
-    /// nonce below `final_end`, whatever an endpoint counts.
-    #[must_use]
-    pub fn with_final_slots(self, final_end: Nonce) -> Self {
-        let least = |count: Nonce| count.max(final_end);
-        Self {
-            mined: least(self.mined),
-            pending: least(self.pending),
-            sure: least(self.sure),
-            highest: least(self.highest),
-            told: least(self.told),
-            ..self
-        }
-    }
-
-    /// The lowest nonce that may be unused. What a single endpoint calls mined is no hole until the
-    /// claim is proven or contradicted.
-    pub const fn lowest_unused(&self) -> Nonce {
-        match self.support {
-            CountSupport::Open => self.highest,
-            CountSupport::Confirmed | CountSupport::Overdue => self.mined,
-        }
-    }
-
-    /// The mined count as far as more than one endpoint confirms it, for people (I16). `None` if
-    /// nothing was confirmed yet.
-    pub fn confirmed_mined(&self) -> Option<Nonce> {
-        let is_known = self.sure > Nonce::MIN || self.mined == Nonce::MIN;
-        is_known.then(|| self.mined.min(self.sure))
-    }
-}
-
-/// An account's nonce count at a past block.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct PastCount {
-    /// The count that two endpoints confirm, if there are several.
-    pub count: Nonce,
-    /// The highest count that any single endpoint reports; never below `count`.
-    pub highest: Nonce,
-}
-
-impl PastCount {
-    /// A count that no endpoint contradicts.
-    pub const fn undisputed(count: Nonce) -> Self {
-        Self { count, highest: count }
-    }
 }
 
 /// A block to read.
@@ -144,57 +64,6 @@ pub struct SendAnswer {
     pub said: String,
 }
 
-/// The urgency of a transaction; selects a price level.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Speed {
-    /// When the price is low.
-    Slow,
-    /// Within a few blocks.
-    #[default]
-    Normal,
-    /// In the next block.
-    Fast,
-}
-
-/// The current price of a transaction. A chain without a base fee quotes a legacy gas price.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct FeeQuote {
-    /// The base fee of the next block, where the chain has one.
-    pub base_fee: Option<GasPrice>,
-    /// `maxFeePerGas`, or the legacy gas price.
-    pub max_fee: GasPrice,
-    /// `maxPriorityFeePerGas`; `None` on a chain without a base fee.
-    pub max_priority_fee: Option<GasPrice>,
-}
-
-impl FeeQuote {
-    /// Lowers the quote to at most this price.
-    #[must_use]
-    pub fn limited_to(self, most: GasPrice) -> Self {
-        Self {
-            max_fee: self.max_fee.min(most),
-            max_priority_fee: self.max_priority_fee.map(|tip| tip.min(most)),
-            ..self
-        }
-    }
-
-    /// Raises the base fee to at least this one, and the price to at least twice of it: it leaves room for
-    /// the base fee to double, as in any quote. A quote of a legacy price stays.
-    #[must_use]
-    pub fn with_base_fee_of(self, least: GasPrice) -> Self {
-        let Some(base_fee) = self.base_fee else { return self };
-        let twice = GasPrice::from_wei(least.wei().saturating_mul(2)).unwrap_or(GasPrice::MAX);
-        Self { base_fee: Some(base_fee.max(least)), ..self.raised_to(twice) }
-    }
-
-    /// Raises the price to at least this one; the tip stays.
-    #[must_use]
-    pub fn raised_to(self, least: GasPrice) -> Self {
-        Self { max_fee: self.max_fee.max(least), ..self }
-    }
-}
-
 /// A call to estimate without sending it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Call {
@@ -216,23 +85,6 @@ pub enum CallEstimate {
     Refused(SendAnswer),
 }
 
-/// Limits of the newest blocks, as far as they are cached.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct ChainLimits {
-    /// The highest block gas limit that an endpoint reported; `None` if none has.
-    pub block_gas: Option<u64>,
-    /// Call data has a floor price (EIP-7623) according to every endpoint's head.
-    pub has_calldata_floor: bool,
-}
-
-/// One endpoint's report of an account's funds.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Funds {
-    pub balance: Wei,
-    /// The mined count at the head, read after the balance: transactions below it are already paid.
-    pub mined: Nonce,
-}
-
 /// The place in which a transaction was found by its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TxLocation {
@@ -240,47 +92,6 @@ pub enum TxLocation {
     Pending,
     /// In this block.
     InBlock { number: u64, hash: B256 },
-}
-
-/// A transaction that was seen in an account's slot, in a block.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Occupant {
-    pub nonce: Nonce,
-    pub tx_hash: TxHash,
-    pub block_number: u64,
-    pub block_hash: B256,
-    pub support: OccupantSupport,
-}
-
-/// The support of a transaction that was seen in a slot.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum OccupantSupport {
-    /// Two endpoints show it in the same block, or one does and the hash of the block covers it: of a block that
-    /// another endpoint has as well, or that no other one has shown for long.
-    Corroborated,
-    /// One endpoint alone shows it, and nothing proves it: it is the only one, or no other has shown the block for
-    /// long.
-    Single,
-}
-
-/// The result of a search for the transactions in used slots. A slot without a result is
-/// undecided: absence is never evidence (I8).
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct OccupantSearch {
-    /// The transactions that were seen, at most one per slot.
-    pub seen: Vec<Occupant>,
-    /// The reason why other slots were not resolved, for operators; `None` if all were.
-    pub problem: Option<String>,
-}
-
-/// The endpoints' answers about the receipts of a slot's attempts.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct SlotSearch {
-    /// For each attempt, in the order asked, the answer of each endpoint; the input of
-    /// [`crate::reconcile::judge_search`].
-    pub looked: Vec<Vec<ReceiptLookup>>,
-    /// The receipt of the attempt that was found, if one was.
-    pub found: Option<TxReceipt>,
 }
 
 /// The receipts of one block that the endpoints delivered.
@@ -310,6 +121,14 @@ pub struct LogEntry {
     pub data: Bytes,
     /// The position among all log entries of the block; `None` if the node does not report it.
     pub index: Option<u64>,
+}
+
+/// The log entries of a transaction.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Logs {
+    pub entries: Vec<LogEntry>,
+    /// Two endpoints show exactly these, or the chain has one endpoint only.
+    pub is_confirmed: bool,
 }
 
 /// No endpoint answered. This is never evidence about a transaction.
@@ -345,14 +164,16 @@ pub trait Chain: Send + Sync {
         vec![ReceiptSupport::Confirmed; receipts.len()]
     }
 
-    /// Replays a mined transaction to find out why it failed. For operators, never evidence.
+    /// Replays a mined transaction at several endpoints to find out why it failed. Reasons that contradict each
+    /// other are all in the text. For people, never evidence.
     async fn revert_reason(&self, _of: &TxReceipt) -> Option<Text<2000>> {
         None
     }
 
     /// Reads the log entries of a mined transaction, in order. `None` means that no endpoint that answered
-    /// has the receipt of that block. For callers, never evidence.
-    async fn logs(&self, _of: &TxReceipt) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
+    /// has the receipt of that block; endpoints that contradict each other are an error. For callers, never
+    /// evidence.
+    async fn logs(&self, _of: &TxReceipt) -> Result<Option<Logs>, ChainUnavailable> {
         Ok(None)
     }
 
@@ -402,10 +223,11 @@ pub trait Chain: Send + Sync {
     /// read instead, and the next call continues below them.
     async fn occupants(&self, of: Address, slots: &[Nonce], lookback: u64) -> OccupantSearch;
 
-    /// Reads an account's balance at the head.
+    /// Reads an account's balance at the head, by several endpoints ([`agreed_balance`]).
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable>;
 
-    /// Reads an account's funds from the up-to-date endpoints; at least one answer.
+    /// Reads an account's funds from the up-to-date endpoints. Empty while only one of several endpoints
+    /// answers, until it has been the only one for long: a refusal has to be certain.
     async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
         let balance = self.balance(of).await?;
         Ok(vec![Funds { balance, mined: self.counts(of).await?.mined }])

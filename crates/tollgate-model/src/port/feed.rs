@@ -1,4 +1,4 @@
-//! The completion feed and the event outbox.
+//! The completion feed.
 
 use async_trait::async_trait;
 
@@ -112,22 +112,7 @@ impl FeedPage {
     }
 }
 
-/// An event that waits for delivery.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OutboxEvent {
-    /// The event's number; not in commit order.
-    pub id: i64,
-    /// `TxAccepted`, `TxSubmitted`, ….
-    pub kind: String,
-    /// Receivers drop a second event with the same key.
-    pub key: String,
-    /// The transaction that the event is about.
-    pub tx_id: TxId,
-    pub body: Bytes,
-    pub created_at: Timestamp,
-}
-
-/// The completions feed and the outbox.
+/// The completions feed.
 #[async_trait]
 pub trait FeedStore: Send + Sync {
     /// Reads a page of the feed after a position. A reader that remembers only [`FeedPage::next`] never
@@ -142,12 +127,6 @@ pub trait FeedStore: Send + Sync {
     /// The position of the last entry; zero before the first. Over all chains it may be one that the filter
     /// leaves out. One cheap read, for readers that wait for the next one.
     async fn feed_end(&self, of: FeedFilter) -> Result<Seq, StoreError>;
-
-    /// Reads the oldest undelivered events.
-    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError>;
-
-    /// Deletes delivered events.
-    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError>;
 }
 
 #[cfg(test)]

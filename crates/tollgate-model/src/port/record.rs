@@ -213,6 +213,14 @@ pub struct LineHead {
     pub state: TxState,
 }
 
+/// A slot with the transaction that has it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SlotState {
+    pub nonce: Nonce,
+    pub tx_id: TxId,
+    pub state: TxState,
+}
+
 /// A slot whose transaction is final: the chain has used its nonce and every one below it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FinalSlot {

@@ -1,5 +1,6 @@
 //! Transactions: the fenced batch and all reads.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use alloy_primitives::Address;
@@ -10,7 +11,8 @@ use super::batch::{Confirmations, FencedBatch, SectionOutcome};
 use super::lease::Lease;
 use super::record::{
     Attempt, ChainRegistration, FinalSlot, HistoryEntry, KnownRequest, LineHead, OpenTx,
-    RowVersion, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, TxRecord,
+    RowVersion, SlotState, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
+    TxRecord,
 };
 use super::wait::SubmitterWait;
 use crate::ids::{ChainId, InvalidValue, Nonce, RequestId, Submitter, TxHash, TxId};
@@ -199,6 +201,14 @@ pub trait TxStore: Send + Sync {
         from: Nonce,
         page: Page,
     ) -> Result<Vec<Nonce>, StoreError>;
+
+    /// Lists a submitter's slots in a range, open and final, lowest first.
+    async fn slot_states(
+        &self,
+        submitter: Submitter,
+        range: Range<Nonce>,
+        page: Page,
+    ) -> Result<Vec<SlotState>, StoreError>;
 
     /// Lists a submitter's final slots, highest first.
     async fn final_slots(

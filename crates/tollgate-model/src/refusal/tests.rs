@@ -8,7 +8,8 @@ use super::*;
 use crate::port::chain::SendAnswer;
 use crate::test_values::{nonce, wei};
 
-const LIMITS: ChainLimits = ChainLimits { block_gas: Some(30_000_000), has_calldata_floor: false };
+const LIMITS: ChainLimits =
+    ChainLimits { block_gas: Some(30_000_000), has_calldata_floor: false, is_confirmed: true };
 
 const NONE: TxLimits = TxLimits { gas: None, margin: None, initcode_bytes: None, bytes: None };
 
@@ -221,6 +222,19 @@ fn an_impossible_estimate_is_the_nodes_trouble() {
     assert!(matches!(absurd, Err(NoEstimate::Unavailable(_))), "no store can hold it: {absurd:?}");
     let most = BatchLimits::GAS;
     assert_eq!(gas_for_estimate(most, &demand(&[], 0), &unlimited, &NONE), Ok(most));
+}
+
+#[test]
+fn block_limit_that_one_of_several_endpoints_reports_refuses_nothing() {
+    let lone = ChainLimits { block_gas: Some(50_000), is_confirmed: false, ..LIMITS };
+    assert_eq!(kind(judge_gas(&demand(&[], 60_000), &lone, &NONE)), None);
+    let confirmed = ChainLimits { is_confirmed: true, ..lone };
+    let refused = kind(judge_gas(&demand(&[], 60_000), &confirmed, &NONE));
+    assert_eq!(refused, Some(RefusalKind::GasAboveBlockLimit));
+    let above = demand(&[], BatchLimits::GAS + 1);
+    let refused = kind(judge_gas(&above, &lone, &NONE));
+    assert_eq!(refused, Some(RefusalKind::GasAboveBlockLimit), "no store can hold it");
+    assert_eq!(gas_for_estimate(45_000, &demand(&[], 0), &lone, &NONE), Ok(50_000));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Decodes the rows of both stores by the names of their columns. A value that can't be decoded is a
 //! defect, never a panic.
 
+mod alert;
+mod event;
 mod retention;
 
 use std::time::Duration;
@@ -8,7 +10,7 @@ use std::time::Duration;
 use alloy_primitives::{Address, B256, Bytes};
 use uuid::Uuid;
 
-use crate::access::{ApiKey, KeyId, Roles, SecretHash};
+use crate::access::{ApiKey, KeyId, KeyScope, RateLimit, Rights, Roles, SecretHash, Tenant};
 use crate::account::{Account, AccountSettings, KeyRef};
 use crate::account_pool::{PoolMember, PoolName};
 use crate::amount::{GasPrice, Wei};
@@ -19,8 +21,8 @@ use crate::nonce::{Mode, SubmitterStatus};
 use crate::port::record::stored_state;
 use crate::port::{
     Attempt, AttemptKind, Cause, Completion, Confirmations, Fees, FinalSlot, HistoryEntry,
-    KnownRequest, LineHead, LiveNode, OpenTx, OutboxEvent, Owner, ReceiptDetails, Reservation,
-    ReservationState, RowVersion, StoreError, StoredAccount, StoredApiKey, SubmitterEntry,
+    KnownRequest, LineHead, LiveNode, OpenTx, Owner, ReceiptDetails, Reservation, ReservationState,
+    RowVersion, SlotState, StoreError, StoredAccount, StoredApiKey, SubmitterEntry,
     SubmitterRecord, SubmitterWait, TxReceipt, TxRecord, WaitKind,
 };
 use crate::resubmit::Patience;
@@ -29,6 +31,8 @@ use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
 
+pub use alert::{alert_notice, stored_alert};
+pub use event::{dead_letter, event_bounds, sink_claim, stored_events};
 pub use retention::{finished_tx, removed_tx, seq};
 
 type Decoded<T> = Result<T, StoreError>;
@@ -159,7 +163,7 @@ pub fn mode(row: &impl SqlRow) -> Decoded<Mode> {
 }
 
 fn request_id(row: &impl SqlRow) -> Decoded<Option<RequestId>> {
-    row.text("request_id")?.map(RequestId::new).transpose().map_err(unreadable)
+    row.text("request_id")?.map(RequestId::from_stored).transpose().map_err(unreadable)
 }
 
 /// The transaction of a known request.
@@ -297,7 +301,8 @@ pub fn api_key(row: &impl SqlRow) -> Decoded<StoredApiKey> {
         id: KeyId::new(&string(row, "key_id")?).map_err(unreadable)?,
         name: Text::lossy(&string(row, "name")?),
         hash: SecretHash::from_stored(fixed(bytes(row, "secret_hash")?)?),
-        roles: Roles::parse(&string(row, "roles")?).map_err(unreadable)?,
+        rights: rights(row)?,
+        rate: rate(row)?,
         created_at: time(row, "created_at")?,
         created_by: Text::lossy(&string(row, "created_by")?),
         expires_at: row.time("expires_at")?,
@@ -305,6 +310,26 @@ pub fn api_key(row: &impl SqlRow) -> Decoded<StoredApiKey> {
         last_used_at: row.time("last_used_at")?,
     };
     Ok(StoredApiKey { key, revision: int(row, "revision")? })
+}
+
+fn rights(row: &impl SqlRow) -> Decoded<Rights> {
+    let tenant = string(row, "tenant")?;
+    let tenant = (!tenant.is_empty()).then(|| Tenant::new(tenant)).transpose();
+    let lists = ["scope_chains", "scope_submitters", "scope_pools"];
+    let [chains, submitters, pools] = lists.map(|column| string(row, column));
+    Ok(Rights {
+        roles: Roles::parse(&string(row, "roles")?).map_err(unreadable)?,
+        scope: KeyScope::parse(&chains?, &submitters?, &pools?).map_err(unreadable)?,
+        tenant: tenant.map_err(unreadable)?,
+    })
+}
+
+fn rate(row: &impl SqlRow) -> Decoded<Option<RateLimit>> {
+    let (Some(_), Some(_)) = (row.integer("rate_per_second")?, row.integer("rate_burst")?) else {
+        return Ok(None);
+    };
+    let (per_second, burst) = (int(row, "rate_per_second")?, int(row, "rate_burst")?);
+    RateLimit::new(per_second, burst).map(Some).map_err(unreadable)
 }
 
 /// A member of a pool, with its load.
@@ -384,6 +409,11 @@ pub fn line_head(row: &impl SqlRow) -> Decoded<LineHead> {
     Ok(LineHead { tx_id, nonce, state: state(row, "state")? })
 }
 
+/// A slot and its transaction.
+pub fn slot_state(row: &impl SqlRow) -> Decoded<SlotState> {
+    Ok(SlotState { nonce: nonce(row, "nonce")?, tx_id: tx_id(row)?, state: state(row, "state")? })
+}
+
 /// A slot whose transaction is final.
 pub fn final_slot(row: &impl SqlRow) -> Decoded<FinalSlot> {
     let (tx_id, nonce) = (tx_id(row)?, nonce(row, "nonce")?);
@@ -407,16 +437,11 @@ pub fn completion(row: &impl SqlRow) -> Decoded<Option<Completion>> {
     }))
 }
 
-/// An event that was not delivered yet.
-pub fn outbox_event(row: &impl SqlRow) -> Decoded<OutboxEvent> {
-    Ok(OutboxEvent {
-        id: int(row, "id")?,
-        kind: string(row, "kind")?,
-        key: string(row, "key")?,
-        tx_id: tx_id(row)?,
-        body: owned_bytes(row, "body")?,
-        created_at: time(row, "created_at")?,
-    })
+/// The number and hash of the block of a row's receipt.
+pub fn mined_block(row: &impl SqlRow) -> Decoded<Option<(u64, B256)>> {
+    let number = row.integer("block_number")?.map(u64::try_from).transpose();
+    let number = number.map_err(|error| defect(format!("block_number: {error}")))?;
+    Ok(number.zip(optional_hash(row, "block_hash")?))
 }
 
 /// A nonce that a caller holds, used or gave back.

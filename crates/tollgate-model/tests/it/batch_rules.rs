@@ -5,8 +5,8 @@ use proptest::prelude::*;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
-    Judgement, Lease, ModeChange, NewAttempt, NewEvent, NewTx, Payload, RowVersion, Section,
-    SectionFacts, SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
+    Judgement, Lease, ModeChange, NewAttempt, NewTx, Payload, RowVersion, Section, SectionFacts,
+    SectionOutcome, Slot, TxReceipt, TxUpdate, judge,
 };
 use tollgate_model::{
     Address, Allocated, B256, Bytes, ChainId, FencingToken, GasPrice, NodeId, RequestId, Submitter,
@@ -43,7 +43,6 @@ fn new_tx(id: u128, request: Option<&str>, slot: Option<Slot>) -> NewTx {
         slot,
         held: false,
         valid_until: None,
-        outbox: None,
     }
 }
 
@@ -137,9 +136,6 @@ fn creates_with_bad_slots_attempts_or_events_are_refused() {
     refusal(create(&|tx| tx.slot.as_mut().unwrap().recycled = true));
     refusal(create(&|tx| tx.slot.as_mut().unwrap().attempt.raw = Bytes::new()));
     refusal(create(&|tx| tx.slot.as_mut().unwrap().attempt.fees.gas_limit = u64::MAX));
-    let body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES + 1]);
-    let event = NewEvent { kind: "TxAccepted", key: Text::lossy("1"), body };
-    refusal(create(&|tx| tx.outbox = Some(event.clone())));
 }
 
 #[test]

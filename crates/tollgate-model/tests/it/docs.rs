@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{TxEvent, TxState, transition};
+use tollgate_model::{StuckReason, TxEvent, TxState, transition};
 
 /// Checks that a page holds these generated parts, or writes them if `UPDATE_DOCS` is set.
 pub(crate) fn check_page(name: &str, parts: &[(&str, String)]) {
@@ -57,4 +57,30 @@ fn event_words(event: TxEvent) -> String {
 #[test]
 fn the_page_on_the_state_machine_has_the_moves_of_the_code() {
     check_page("state-machine", &[("moves", moves())]);
+}
+
+/// The pages that have a procedure or a line for each reason.
+const PAGES_OF_REASONS: [&str; 3] =
+    ["operations/stuck.md", "operations/on-call.md", "zh-CN/operations.md"];
+
+fn page(name: &str) -> String {
+    let path = format!("{}/../../docs/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+#[test]
+fn every_stuck_reason_has_a_procedure_and_no_other() {
+    let reasons = StuckReason::ALL.map(|reason| reason.name().to_uppercase());
+    let text = page(PAGES_OF_REASONS[0]);
+    let headings: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let mut expected: Vec<&str> = reasons.iter().map(String::as_str).collect();
+    expected.push("PROTECT");
+    assert_eq!(headings, expected, "docs/{}", PAGES_OF_REASONS[0]);
+    for name in &PAGES_OF_REASONS[1..] {
+        let text = page(name);
+        for reason in &reasons {
+            assert!(text.contains(&format!("`{reason}`")), "docs/{name} lacks {reason}");
+        }
+        assert!(text.contains("PROTECT"), "docs/{name} lacks PROTECT");
+    }
 }

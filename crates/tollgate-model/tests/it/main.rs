@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod alerts;
 mod batch_rules;
 mod bumps;
 mod decisions;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{BatchLimits, CursorMove, Evidence, NewAttempt, NewEvent, Section, TxUpdate};
+use super::{BatchLimits, CursorMove, Evidence, NewAttempt, Section, TxUpdate};
 use crate::ids::{InvalidValue, Nonce};
 use crate::port::record::TxReceipt;
 use crate::state::{Tracking, TxState};
@@ -41,7 +41,6 @@ pub(super) fn section(section: &Section) -> Result<(), InvalidValue> {
         return refuse("waits", format!("more than {}", BatchLimits::WAITS));
     }
     section.updates.iter().try_for_each(update)?;
-    section.creates.iter().filter_map(|tx| tx.outbox.as_ref()).try_for_each(event)?;
     section
         .creates
         .iter()
@@ -132,8 +131,7 @@ fn update(update: &TxUpdate) -> Result<(), InvalidValue> {
             return refuse("confirmations", format!("{} are too many", list.hashes.len()));
         }
     }
-    update.new_attempt().map_or(Ok(()), attempt)?;
-    update.outbox.as_ref().map_or(Ok(()), event)
+    update.new_attempt().map_or(Ok(()), attempt)
 }
 
 fn attempt(attempt: &NewAttempt) -> Result<(), InvalidValue> {
@@ -159,13 +157,6 @@ fn storable(field: &'static str, number: u64) -> Result<(), InvalidValue> {
         Ok(_) => Ok(()),
         Err(_) => refuse(field, format!("{number} is above {}", i64::MAX)),
     }
-}
-
-fn event(event: &NewEvent) -> Result<(), InvalidValue> {
-    if event.body.len() > BatchLimits::EVENT_BYTES {
-        return refuse("event", format!("{} bytes are too many", event.body.len()));
-    }
-    Ok(())
 }
 
 fn refuse(field: &'static str, problem: String) -> Result<(), InvalidValue> {

@@ -5,7 +5,6 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use super::{BatchLimits, Slot};
 use crate::ids::{InvalidValue, RequestId, TxId};
 use crate::state::{Allocated, Queued, TxState};
-use crate::text::Text;
 use crate::time::Timestamp;
 
 /// An accepted intent in its canonical encoding, with its digest.
@@ -57,8 +56,6 @@ pub struct NewTx {
     pub held: bool,
     /// When the intent expires.
     pub valid_until: Option<Timestamp>,
-    /// The event to publish.
-    pub outbox: Option<NewEvent>,
 }
 
 impl NewTx {
@@ -69,14 +66,4 @@ impl NewTx {
             (None, true) => TxState::Queued(Queued::Held),
         }
     }
-}
-
-/// An outbox event, written together with the change that it describes.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct NewEvent {
-    /// `TxAccepted`, `TxSubmitted`, ….
-    pub kind: &'static str,
-    /// Receivers drop a second event with the same key.
-    pub key: Text<200>,
-    pub body: Bytes,
 }

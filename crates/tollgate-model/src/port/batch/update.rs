@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use alloy_primitives::B256;
 
-use super::{NewAttempt, NewEvent, Slot};
-use crate::ids::{Nonce, TxId};
+use super::{NewAttempt, Slot};
+use crate::ids::{Nonce, TxHash, TxId};
 use crate::port::record::{RowVersion, TxReceipt};
 use crate::resubmit::Patience;
 use crate::state::TxState;
@@ -47,8 +47,8 @@ pub struct TxUpdate {
     /// The mempool diagnosis; `None` keeps the stored value.
     pub diagnosis: Option<Text<300>>,
     pub detail: Option<Text<4000>>,
-    /// The event to publish.
-    pub outbox: Option<NewEvent>,
+    /// The hash of the attempt that a node has taken, for the event about it.
+    pub sent_hash: Option<TxHash>,
 }
 
 /// The kind of change that the audit entry names.
@@ -97,7 +97,7 @@ impl TxUpdate {
             last_error: None,
             diagnosis: None,
             detail: None,
-            outbox: None,
+            sent_hash: None,
         }
     }
 
