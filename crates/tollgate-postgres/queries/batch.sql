@@ -90,7 +90,7 @@ update managed_tx m
  where m.tx_id = u.tx_id and m.chain_id + 0 = u.chain_id and m.submitter = u.submitter
    and m.version = u.from_version and m.state = u.from_state
    and (not u.frees or m.nonce = u.nonce)
-returning u.place, m.attempts, m.request_id, m.mined_hash
+returning u.place, m.attempts, m.request_id, m.mined_hash, m.block_number, m.block_hash
 
 -- name: tx_insert
 -- Inserts transactions, with version 1.
@@ -123,10 +123,8 @@ select u.tx_id, u.version, $1, u.token, u.event, u.from_state, u.to_state, u.det
        as u (tx_id, version, token, event, from_state, to_state, detail)
 
 -- name: outbox_insert
--- Inserts events with the changes that they report.
-insert into outbox (kind, key, tx_id, body)
-select u.kind, u.key, u.tx_id, u.body
-  from unnest($1::text[], $2::text[], $3::uuid[], $4::bytea[]) as u (kind, key, tx_id, body)
+-- Inserts the events of a batch, in its transaction. They get their numbers after the commit (event_number), so no lock is taken here.
+insert into outbox (events, body) values ($1, $2)
 
 -- name: cursor_move
 -- Moves cursors, never back (I4). Fewer rows than places: a cursor was not at its expected nonce.

@@ -49,11 +49,3 @@ select greatest(
   (select s.seq from tx_stuck_entry s where $2::boolean and s.chain_id = $1
     order by s.seq desc limit 1),
   0) as last_seq
-
--- name: outbox_page
--- The oldest events that were not delivered yet.
-select id, kind, key, tx_id, body, created_at from outbox order by id limit $1
-
--- name: outbox_forget
--- Deletes delivered events.
-delete from outbox where id = any ($1::bigint[])

@@ -89,6 +89,15 @@ select tx_id, nonce, block_number
  order by nonce desc
  limit $3
 
+-- name: tx_slot_states
+-- A page of a submitter's slots with their transactions, open and final, from $3 up to before $4, in the order
+-- of the index of slots.
+select nonce, tx_id, state
+  from managed_tx
+ where chain_id = $1 and submitter = $2 and nonce is not null and nonce >= $3 and nonce < $4
+ order by nonce
+ limit $5
+
 -- name: tx_slots
 -- A page of the nonces of a submitter's open transactions, from $3 on, in the order of the index of slots.
 select nonce

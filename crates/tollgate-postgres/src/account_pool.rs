@@ -56,7 +56,7 @@ impl AccountPoolStore for PgStore {
         member: Address,
     ) -> Result<Address, StoreError> {
         let parameters: &Parameters<'_> =
-            &[&chain_id.as_i64(), &pool.as_str(), &request_id.as_str(), &member.as_slice()];
+            &[&chain_id.as_i64(), &pool.as_str(), &request_id.stored(), &member.as_slice()];
         let work = self.pools.work().await?;
         let assigned = work.query_one(queries::POOL_ASSIGN, parameters).await?;
         Ok(row::submitter(&assigned)?.address)
@@ -69,7 +69,7 @@ impl AccountPoolStore for PgStore {
         request_id: &RequestId,
     ) -> Result<Option<Address>, StoreError> {
         let parameters: &Parameters<'_> =
-            &[&chain_id.as_i64(), &pool.as_str(), &request_id.as_str()];
+            &[&chain_id.as_i64(), &pool.as_str(), &request_id.stored()];
         let found = self.pools.one(queries::POOL_ASSIGNED, parameters, row::submitter).await?;
         Ok(found.map(|member| member.address))
     }

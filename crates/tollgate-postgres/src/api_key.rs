@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use async_trait::async_trait;
 use tollgate_model::Timestamp;
-use tollgate_model::access::{ApiKey, KeyId};
+use tollgate_model::access::{ApiKey, KeyId, RateLimit, Tenant};
 use tollgate_model::port::{ApiKeyStore, StoreError, StoredApiKey};
 
 use crate::connection::Parameters;
@@ -31,16 +31,24 @@ impl ApiKeyStore for PgStore {
         let (created_at, expires_at) =
             (SystemTime::from(key.created_at), key.expires_at.map(SystemTime::from));
         let revoked_at = key.revoked_at.map(SystemTime::from);
+        let rate =
+            |part: fn(RateLimit) -> u32| key.rate.and_then(|rate| i32::try_from(part(rate)).ok());
         let parameters: &Parameters<'_> = &[
             &key.id.as_str(),
             &key.name.as_str(),
             &key.hash.as_bytes().as_slice(),
-            &key.roles.to_string(),
+            &key.rights.roles.to_string(),
             &created_at,
             &key.created_by.as_str(),
             &expires_at,
             &revoked_at,
             &next,
+            &key.rights.tenant.as_ref().map_or("", Tenant::as_str),
+            &key.rights.scope.stored_chains(),
+            &key.rights.scope.stored_submitters(),
+            &key.rights.scope.stored_pools(),
+            &rate(RateLimit::per_second),
+            &rate(RateLimit::burst),
         ];
         tx.execute(queries::API_KEY_PUT, parameters).await?;
         tx.commit().await?;

@@ -4,12 +4,16 @@
 //! facts, under locks that last until the commit; (3) the writes and the commit. Updates go ahead of the
 //! other writes, which depend on what they return. Locks are always taken in the order leases, cursors,
 //! transactions, recycled nonces, counter, each in key order, so that batches can't deadlock.
+//!
+//! A batch of one section sends the first two groups as one: where its lease is lost, its facts are not looked at, and
+//! there is no neighbour that could wait for their locks (I14).
 
 mod columns;
 mod facts;
 mod write;
 
 use futures_util::join;
+use tokio_postgres::Statement;
 use tollgate_model::port::{
     Cause, Checkpoint, FencedBatch, Judgement, Lease, Section, SectionOutcome, StoreError, judge,
 };
@@ -47,13 +51,12 @@ impl From<StoreError> for WriteError {
     }
 }
 
-/// A transaction that holds leases.
-pub(crate) struct GuardedTx {
-    pub(crate) tx: Tx,
+/// The leases that a transaction holds.
+struct Guarded {
     /// By place: which of the leases are valid. They stay so until the transaction ends (I1, I2).
-    pub(crate) held: Vec<bool>,
+    held: Vec<bool>,
     /// When they were checked, by the database's clock; without meaning if none is valid.
-    pub(crate) at: Timestamp,
+    at: Timestamp,
 }
 
 impl PgStore {
@@ -67,7 +70,7 @@ impl PgStore {
         if sections.is_empty() {
             return Ok(Vec::new());
         }
-        match self.try_sections(batch.node(), &sections).await {
+        match self.try_sections(batch, &sections).await {
             Ok(outcomes) => return Ok(outcomes),
             Err(WriteError::Store(error)) => return Err(error),
             Err(WriteError::Refused(why)) if sections.len() == 1 => {
@@ -77,7 +80,7 @@ impl PgStore {
         }
         let mut outcomes = Vec::with_capacity(sections.len());
         for section in sections {
-            match self.try_sections(batch.node(), &[section]).await {
+            match self.try_sections(batch, &[section]).await {
                 Ok(outcome) => outcomes.extend(outcome),
                 Err(WriteError::Refused(why)) => outcomes.push(SectionOutcome::Refused(why)),
                 // Earlier sections may be durable by now, so the batch as a whole is unknown.
@@ -92,18 +95,35 @@ impl PgStore {
 
     async fn try_sections(
         &self,
-        node: &NodeId,
+        batch: &FencedBatch,
         sections: &[&Section],
     ) -> Result<Vec<SectionOutcome>, WriteError> {
+        let node = batch.node();
         let leases: Vec<Lease> = sections.iter().map(|section| section.lease).collect();
-        let GuardedTx { tx, held, at } = self.begin_guarded(node, &leases).await?;
+        let tx = Tx::unbegun(self.pools.work().await?);
+        let guard = tx.prepare(queries::LEASE_GUARD).await?;
+        let guarding = begin_with(&tx, &guard, node, &leases);
+        // A session runs its statements one after the other: the facts are read under the guard, sent along or not.
+        let (guarded, sent_along) = match sections {
+            [_] => {
+                let (guarded, facts) = join!(guarding, facts::gather(&tx, sections));
+                (guarded, Some(facts))
+            }
+            _ => (guarding.await, None),
+        };
+        let Guarded { held, at } = guarded?;
         self.checkpoints.reached(Checkpoint::BatchGuarded).await;
 
         let places: Vec<usize> = (0..sections.len()).filter(|place| held[*place]).collect();
         let guarded: Vec<&Section> = places.iter().map(|place| sections[*place]).collect();
+        let facts = match sent_along {
+            _ if guarded.is_empty() => Vec::new(),
+            Some(facts) => facts?,
+            None => facts::gather(&tx, &guarded).await?,
+        };
         let mut outcomes = vec![SectionOutcome::Fenced; sections.len()];
         let mut accepted = Vec::new();
-        for (place, facts) in places.into_iter().zip(facts::gather(&tx, &guarded).await?) {
+        for (place, facts) in places.into_iter().zip(facts) {
             let section = sections[place];
             match facts.map(|facts| judge(section, &facts)) {
                 Some(Judgement::Write(creates)) => accepted.push((place, section, creates)),
@@ -118,43 +138,43 @@ impl PgStore {
             tx.rollback().await?;
             return Ok(outcomes);
         }
-        for (place, outcome) in write(self, tx, node, at, accepted).await? {
+        for (place, outcome) in write(self, tx, batch, at, accepted).await? {
             outcomes[place] = outcome;
         }
         Ok(outcomes)
     }
 
-    /// Begins a transaction and checks leases in it.
-    pub(crate) async fn begin_guarded(
-        &self,
-        node: &NodeId,
-        leases: &[Lease],
-    ) -> Result<GuardedTx, StoreError> {
-        let LeaseKeys { chain_ids, submitters, tokens } = LeaseKeys::new(leases);
-        let tx = Tx::unbegun(self.pools.work().await?);
-        let guard = tx.prepare(queries::LEASE_GUARD).await?;
-        let node = node.as_str();
-        let parameters: &Parameters<'_> = &[&chain_ids, &submitters, &tokens, &node];
-        let begin = tx.text(queries::BEGIN);
-        let (begun, valid) = join!(tx.batch_execute(begin), tx.fetch(&guard, parameters));
-        begun?;
-        let (mut held, mut at) = (vec![false; leases.len()], Timestamp::EPOCH);
-        for row in &valid? {
-            if let Some(held) = held.get_mut(row::place(row)?) {
-                *held = true;
-            }
-            at = row::time(row, "at")?;
-        }
-        Ok(GuardedTx { tx, held, at })
-    }
-
     /// Begins a transaction that holds one lease, or fails if the lease is lost.
     pub(crate) async fn begin_owned(&self, node: &NodeId, lease: Lease) -> Result<Tx, StoreError> {
-        let GuardedTx { tx, held, .. } = self.begin_guarded(node, &[lease]).await?;
-        if held == [true] {
+        let tx = Tx::unbegun(self.pools.work().await?);
+        let guard = tx.prepare(queries::LEASE_GUARD).await?;
+        if begin_with(&tx, &guard, node, &[lease]).await?.held == [true] {
             return Ok(tx);
         }
         tx.rollback().await?;
         Err(StoreError::Fenced(lease.submitter))
     }
+}
+
+/// Begins a transaction and checks leases in it.
+async fn begin_with(
+    tx: &Tx,
+    guard: &Statement,
+    node: &NodeId,
+    leases: &[Lease],
+) -> Result<Guarded, StoreError> {
+    let LeaseKeys { chain_ids, submitters, tokens } = LeaseKeys::new(leases);
+    let node = node.as_str();
+    let parameters: &Parameters<'_> = &[&chain_ids, &submitters, &tokens, &node];
+    let begin = tx.text(queries::BEGIN);
+    let (begun, valid) = join!(tx.batch_execute(begin), tx.fetch(guard, parameters));
+    begun?;
+    let (mut held, mut at) = (vec![false; leases.len()], Timestamp::EPOCH);
+    for row in &valid? {
+        if let Some(held) = held.get_mut(row::place(row)?) {
+            *held = true;
+        }
+        at = row::time(row, "at")?;
+    }
+    Ok(Guarded { held, at })
 }

@@ -29,6 +29,8 @@ pub(crate) struct Connection {
     unanswered: AtomicUsize,
     timed_out: AtomicBool,
     in_transaction: AtomicBool,
+    /// Statements that were sent since it was taken from its pool.
+    statements: AtomicUsize,
 }
 
 impl Connection {
@@ -44,6 +46,7 @@ impl Connection {
             unanswered: AtomicUsize::new(0),
             timed_out: AtomicBool::new(false),
             in_transaction: AtomicBool::new(false),
+            statements: AtomicUsize::new(0),
         }
     }
 
@@ -64,6 +67,7 @@ impl Connection {
         parameters: &Parameters<'_>,
     ) -> Result<Row, SqlError> {
         let statement = self.prepare(query).await?;
+        self.count();
         self.answer(self.client().query_one(&statement, parameters)).await.map(Row)
     }
 
@@ -74,6 +78,7 @@ impl Connection {
         parameters: &Parameters<'_>,
     ) -> Result<Option<Row>, SqlError> {
         let statement = self.prepare(query).await?;
+        self.count();
         let row = self.answer(self.client().query_opt(&statement, parameters)).await?;
         Ok(row.map(Row))
     }
@@ -105,6 +110,7 @@ impl Connection {
         statement: &T,
         parameters: &Parameters<'_>,
     ) -> Result<Vec<Row>, SqlError> {
+        self.count();
         let rows = self.answer(self.client().query(statement, parameters)).await?;
         Ok(rows.into_iter().map(Row).collect())
     }
@@ -115,12 +121,23 @@ impl Connection {
         statement: &T,
         parameters: &Parameters<'_>,
     ) -> Result<u64, SqlError> {
+        self.count();
         self.answer(self.client().execute(statement, parameters)).await
     }
 
     /// Runs statements without parameters or rows.
     pub(crate) async fn batch_execute(&self, sql: &str) -> Result<(), SqlError> {
+        self.count();
         self.answer(self.client().batch_execute(sql)).await
+    }
+
+    /// Statements that were sent since it was taken from its pool.
+    pub(crate) fn statements(&self) -> usize {
+        self.statements.load(Ordering::Relaxed)
+    }
+
+    fn count(&self) {
+        self.statements.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Records whether a transaction is open, which must not outlive this handle.

@@ -146,8 +146,14 @@ pub(crate) fn config(options: &PgOptions) -> Result<(Config, MakeRustlsConnect),
 /// whole table where its statistics say that it is small, and a session keeps that plan while the table
 /// grows: the first hour of a new deployment would be its slowest. Compiling plans costs more than these
 /// queries do.
+///
+/// Plans are made once per session. Left to itself the planner makes one for each execution with few rows, because
+/// the one for any number of rows looks dearer: planning a batch of one create took several times as long as
+/// executing it.
 pub const PLANNER: &str = "set jit = off; set enable_seqscan = off; set enable_hashjoin = off; \
-                           set enable_mergejoin = off";
+                           set enable_mergejoin = off; set plan_cache_mode = force_generic_plan";
+/// For the next query alone, in its transaction: its parameters decide which index serves.
+pub(crate) const PLANNED_FOR_PARAMETERS: &str = "set local plan_cache_mode = force_custom_plan";
 
 /// Reads what a commit waits for before it is acknowledged, and the names of the standbys.
 const DURABILITY: &str = "select current_setting('synchronous_commit'), \

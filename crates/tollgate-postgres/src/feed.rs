@@ -1,7 +1,7 @@
-//! Completions in order, and events on their way out. Implements [`FeedStore`].
+//! Completions in order. Implements [`FeedStore`].
 
 use async_trait::async_trait;
-use tollgate_model::port::{FeedFilter, FeedPage, FeedStore, OutboxEvent, Page, StoreError};
+use tollgate_model::port::{FeedFilter, FeedPage, FeedStore, Page, StoreError};
 use tollgate_model::{ChainId, Seq};
 
 use crate::connection::Parameters;
@@ -35,15 +35,5 @@ impl FeedStore for PgStore {
         let chain_id = of.chain_id.map(ChainId::as_i64);
         let asked: &Parameters<'_> = &[&chain_id, &of.with_stuck];
         row::seq(&work.query_one(queries::COMPLETION_END, asked).await?, "last_seq")
-    }
-
-    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        let limit = i64::from(page.limit());
-        self.pools.all(queries::OUTBOX_PAGE, &[&limit], row::outbox_event).await
-    }
-
-    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
-        self.pools.work().await?.execute(queries::OUTBOX_FORGET, &[&ids]).await?;
-        Ok(())
     }
 }

@@ -10,11 +10,13 @@
 
 mod account;
 mod account_pool;
+mod alert;
 mod api_key;
 mod batch;
 mod connection;
 mod db;
 mod error;
+mod event;
 mod feed;
 mod hosts;
 mod lease;
@@ -33,6 +35,7 @@ mod tx;
 
 use std::sync::Arc;
 
+use tollgate_metrics::NodeMetrics;
 use tollgate_model::port::{Checkpoints, StoreError};
 
 pub use db::PLANNER;
@@ -46,6 +49,7 @@ use db::Pools;
 pub struct PgStore {
     pools: Pools,
     checkpoints: Arc<dyn Checkpoints>,
+    metrics: Arc<NodeMetrics>,
 }
 
 impl std::fmt::Debug for PgStore {
@@ -61,6 +65,7 @@ impl PgStore {
     pub async fn open(options: PgOptions) -> Result<Self, StoreError> {
         let pools = Pools::open(&options)?;
         selftest::fence_holds(&pools).await?;
-        Ok(Self { pools, checkpoints: options.checkpoints })
+        let (checkpoints, metrics) = (options.checkpoints, options.metrics);
+        Ok(Self { pools, checkpoints, metrics })
     }
 }

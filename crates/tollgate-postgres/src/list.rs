@@ -9,7 +9,7 @@ use tollgate_model::{Address, ChainId, Submitter, TxId};
 use uuid::Uuid;
 
 use crate::connection::Parameters;
-use crate::db::Pools;
+use crate::db::{PLANNED_FOR_PARAMETERS, Pools, Tx};
 use crate::lease::{SubmitterKeys, key};
 use crate::{queries, row};
 
@@ -29,12 +29,15 @@ pub(crate) async fn transactions(
     let below = filter.below(after).map(TxId::uuid);
     let lowest = filter.lowest_id().map(TxId::uuid);
     let limit = i64::from(page.limit());
-    let work = pools.work().await?;
     // Not a cached statement: its plan must be made for these parameters, since the filters that are
     // there decide which index serves.
+    let tx = Tx::begin(pools.work().await?).await?;
+    tx.batch_execute(PLANNED_FOR_PARAMETERS).await?;
     let parameters: &Parameters<'_> =
         &[&below, &chain_id, &address, &states, &from, &to, &limit, &lowest];
-    work.fetch(work.text(query), parameters).await?.iter().map(row::tx_record).collect()
+    let rows = tx.fetch(tx.text(query), parameters).await?;
+    tx.commit().await?;
+    rows.iter().map(row::tx_record).collect()
 }
 
 /// A page of a submitter's open transactions with their attempts, oldest first.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_metrics::NodeMetrics;
 use tollgate_model::port::{Checkpoints, NoCheckpoints};
 use tollgate_model::sql::Overrides;
 
@@ -21,6 +22,8 @@ pub struct PgOptions {
     pub session: SessionLimits,
     /// Observes checkpoints inside transactions, for tests.
     pub checkpoints: Arc<dyn Checkpoints>,
+    /// Counts the statements of batches.
+    pub metrics: Arc<NodeMetrics>,
     /// Queries with which tests plant mistakes; empty otherwise.
     pub overrides: Overrides,
 }
@@ -56,6 +59,7 @@ impl PgOptions {
             pool_timeout: Duration::from_secs(3),
             session: SessionLimits::default(),
             checkpoints: Arc::new(NoCheckpoints),
+            metrics: Arc::default(),
             overrides: &[],
         }
     }

@@ -32,6 +32,7 @@ impl RestoreStore for PgStore {
         tx.execute(queries::RESTORE_PAUSE, &[&reason.as_str()]).await?;
         tx.execute(queries::RESTORE_HISTORY, &[&by.as_str(), &reason.as_str()]).await?;
         tx.execute(queries::RESTORE_FEED, &[&SEQ_STEP]).await?;
+        tx.execute(queries::RESTORE_EVENTS, &[&SEQ_STEP]).await?;
         let row = tx.query_one(queries::RESTORE_SUMMARY, &[]).await?;
         let summary = RestoreSummary {
             accounts: int(&row, "accounts")?,

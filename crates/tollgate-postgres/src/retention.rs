@@ -20,7 +20,7 @@ use crate::{PgStore, queries, row};
 /// The longest age, in microseconds (1,000 years): the database has no time before 4713 BC.
 const AGE_MAX: i64 = 1_000 * 365 * 86_400 * 1_000_000;
 
-fn age_micros(age: Duration) -> i64 {
+pub(crate) fn age_micros(age: Duration) -> i64 {
     micros(age).min(AGE_MAX)
 }
 
@@ -107,7 +107,7 @@ impl RetentionStore for PgStore {
         request_id: &RequestId,
     ) -> Result<Option<RemovedTx>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let request: &Parameters<'_> = &[&chain_id, &address, &request_id.as_str()];
+        let request: &Parameters<'_> = &[&chain_id, &address, &request_id.stored()];
         self.pools.one(queries::REMOVED_BY_REQUEST, request, row::removed_tx).await
     }
 

@@ -2,14 +2,15 @@
 //! `list`.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use async_trait::async_trait;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, FinalSlot, HistoryEntry, KnownRequest,
-    Lease, LineHead, ListFilter, OpenTx, Page, RowVersion, SectionOutcome, Settled, StoreError,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
-    TxStore,
+    Lease, LineHead, ListFilter, OpenTx, Page, RowVersion, SectionOutcome, Settled, SlotState,
+    StoreError, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait,
+    TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 use uuid::Uuid;
@@ -81,7 +82,7 @@ impl TxStore for PgStore {
         requests: &[(Submitter, RequestId)],
     ) -> Result<Vec<Option<KnownRequest>>, StoreError> {
         let keys = SubmitterKeys::new(requests.iter().map(|(submitter, _)| submitter));
-        let ids: Vec<&str> = requests.iter().map(|(_, id)| id.as_str()).collect();
+        let ids: Vec<&str> = requests.iter().map(|(_, id)| id.stored()).collect();
         let work = self.pools.work().await?;
         let wanted: &Parameters<'_> = &[&keys.chain_ids, &keys.submitters, &ids];
         let found = work.query_all(queries::REQUEST_FIND, wanted).await?;
@@ -104,7 +105,7 @@ impl TxStore for PgStore {
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError> {
         let (chain_id, address) = key(&submitter);
-        let request: &Parameters<'_> = &[&chain_id, &address, &request_id.as_str()];
+        let request: &Parameters<'_> = &[&chain_id, &address, &request_id.stored()];
         self.pools.one(queries::TX_BY_REQUEST, request, row::tx_record).await
     }
 
@@ -172,6 +173,18 @@ impl TxStore for PgStore {
         let (chain_id, address) = key(&submitter);
         let of: &Parameters<'_> = &[&chain_id, &address, &from.as_i64(), &i64::from(page.limit())];
         self.pools.all(queries::TX_SLOTS, of, |row| row::nonce(row, "nonce")).await
+    }
+
+    async fn slot_states(
+        &self,
+        submitter: Submitter,
+        range: Range<Nonce>,
+        page: Page,
+    ) -> Result<Vec<SlotState>, StoreError> {
+        let (chain_id, address) = key(&submitter);
+        let (from, to) = (range.start.as_i64(), range.end.as_i64());
+        let of: &Parameters<'_> = &[&chain_id, &address, &from, &to, &i64::from(page.limit())];
+        self.pools.all(queries::TX_SLOT_STATES, of, row::slot_state).await
     }
 
     async fn final_slots(

@@ -51,7 +51,7 @@ update managed_tx set
   finished_at = case when ?6 between 40 /* FIRST_FINAL */ and 59 /* LAST_FINAL */ then db_now() end
 where tx_id = ?1 and version = ?2 and state = ?3 and chain_id = ?4 and submitter = ?5
   and (?10 is null or nonce = ?10)
-returning attempts, request_id, mined_hash
+returning attempts, request_id, mined_hash, block_number, block_hash
 
 -- name: tx_insert
 -- Inserts a transaction, with version 1.
@@ -74,7 +74,7 @@ values (?1, ?2, db_now(), ?3, ?4, ?5, ?6, ?7, ?8)
 
 -- name: outbox_insert
 -- Inserts an event with the change that it reports.
-insert into outbox (kind, key, tx_id, body, created_at) values (?1, ?2, ?3, ?4, db_now())
+insert into outbox (events, body, at) values (?1, ?2, db_now())
 
 -- name: cursor_move
 -- Moves a cursor from ?3 to ?4, never back (I4). No row: it was not at ?3.

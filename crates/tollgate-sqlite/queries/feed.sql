@@ -38,11 +38,3 @@ select max(
              where chain_id = ?1 order by seq desc limit 1), 0),
   coalesce((select seq from tx_stuck_entry indexed by tx_stuck_entry_chain
              where ?2 and chain_id = ?1 order by seq desc limit 1), 0)) as last_seq
-
--- name: outbox_page
--- The oldest events that were not delivered yet.
-select id, kind, key, tx_id, body, created_at from outbox order by id limit ?1
-
--- name: outbox_forget
--- Deletes a delivered event.
-delete from outbox where id = ?1

@@ -32,6 +32,10 @@ select c.chain_id, c.submitter, db_now(), ?1, coalesce(l.fencing_token, 1), 'res
 -- I10: leaves out the next ?1 numbers of the feed, which readers may have seen before the restore.
 update completion_counter set last_seq = last_seq + ?1
 
+-- name: restore_events
+-- I10: the same for events.
+update event_counter set last_seq = last_seq + ?1
+
 -- name: restore_summary
 -- The accounts, the open transactions without a nonce, and those with one.
 select (select count(*) from submitter_cursor) as accounts,

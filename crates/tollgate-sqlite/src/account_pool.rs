@@ -62,7 +62,7 @@ impl AccountPoolStore for SqliteStore {
         let request_id = request_id.clone();
         let assigned = self.db.write(move |tx| {
             let parameters =
-                params![chain_id, pool.as_str(), request_id.as_str(), member.as_slice()];
+                params![chain_id, pool.as_str(), request_id.stored(), member.as_slice()];
             let assigned = tx.one(queries::POOL_ASSIGN, parameters, |row| row::submitter(row))?;
             let assigned = assigned.map(|member| member.address);
             assigned.ok_or_else(|| QueryError::defect("an assignment was not returned".to_owned()))
@@ -76,7 +76,7 @@ impl AccountPoolStore for SqliteStore {
         pool: &PoolName,
         request_id: &RequestId,
     ) -> Result<Option<Address>, StoreError> {
-        let params = (chain_id.as_i64(), pool.as_str().to_owned(), request_id.as_str().to_owned());
+        let params = (chain_id.as_i64(), pool.as_str().to_owned(), request_id.stored().to_owned());
         let found = self.db.one(queries::POOL_ASSIGNED, params, |row| row::submitter(row)).await?;
         Ok(found.map(|member| member.address))
     }

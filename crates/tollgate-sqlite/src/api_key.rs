@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::Timestamp;
-use tollgate_model::access::{ApiKey, KeyId};
+use tollgate_model::access::{ApiKey, KeyId, RateLimit, Tenant};
 use tollgate_model::port::{ApiKeyStore, StoreError, StoredApiKey};
 
 use crate::{SqliteStore, queries, row};
@@ -28,12 +28,18 @@ impl ApiKeyStore for SqliteStore {
                 key.id.as_str(),
                 key.name.as_str(),
                 key.hash.as_bytes().as_slice(),
-                key.roles.to_string(),
+                key.rights.roles.to_string(),
                 key.created_at.unix_micros(),
                 key.created_by.as_str(),
                 key.expires_at.map(|at| at.unix_micros()),
                 key.revoked_at.map(|at| at.unix_micros()),
                 next,
+                key.rights.tenant.as_ref().map_or("", Tenant::as_str),
+                key.rights.scope.stored_chains(),
+                key.rights.scope.stored_submitters(),
+                key.rights.scope.stored_pools(),
+                key.rate.map(RateLimit::per_second),
+                key.rate.map(RateLimit::burst),
             ];
             tx.exec(queries::API_KEY_PUT, parameters)?;
             Ok(next.and_then(|next| u64::try_from(next).ok()))

@@ -201,9 +201,12 @@ fn build(
     let not_usable = |error: rusqlite::Error| refused_source(from, error.to_string());
     let conn =
         Sqlite::open_with_flags(building, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(not_usable)?;
-    let taken_at = taken_at(&conn).map_err(not_usable)?.ok_or_else(|| {
-        refused_source(from, "is not a whole backup of `tollgate backup`".to_owned())
-    })?;
+    // A database whose newest pages are in its -wal file can't even be read.
+    let not_whole = |why: &str| {
+        refused_source(from, format!("is not a whole backup of `tollgate backup`{why}"))
+    };
+    let marked = taken_at(&conn).map_err(|error| not_whole(&format!(": {error}")))?;
+    let taken_at = marked.ok_or_else(|| not_whole(""))?;
     check_integrity(&conn).map_err(|error| refused_source(from, error.to_string()))?;
     let version = schema_version(&conn).map_err(not_usable)?.unwrap_or_default();
     if version > migrate::newest_version() {

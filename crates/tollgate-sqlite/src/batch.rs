@@ -8,6 +8,7 @@
 mod facts;
 mod write;
 
+use tollgate_model::event::EventLog;
 use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::{
     Checkpoint, CursorMove, FencedBatch, Judgement, Lease, ModeChange, RowVersion, Section,
@@ -44,13 +45,21 @@ fn run(tx: &WriteTx<'_>, batch: &FencedBatch) -> Result<End<Vec<SectionOutcome>>
     tx.reached(Checkpoint::BatchGuarded);
     let at = now(tx)?;
     let mut outcomes = Vec::with_capacity(held.len());
+    let mut events = EventLog::new(batch.events());
     for (section, held) in batch.sections().iter().zip(held) {
-        outcomes.push(if held { isolated(tx, node, at, section)? } else { SectionOutcome::Fenced });
+        outcomes.push(match held {
+            true => isolated(tx, node, at, section, &mut events)?,
+            false => SectionOutcome::Fenced,
+        });
     }
     if !outcomes.iter().any(is_committed) {
         return Ok(End::RollBack(outcomes));
     }
+    if let Some((count, body)) = events.finish() {
+        tx.exec(queries::OUTBOX_INSERT, (count, body))?;
+    }
     tx.reached(Checkpoint::BatchWritten);
+    tx.measure_batch();
     Ok(End::Commit(outcomes))
 }
 
@@ -69,11 +78,14 @@ fn isolated(
     node: &NodeId,
     at: Timestamp,
     section: &Section,
+    events: &mut EventLog,
 ) -> Result<SectionOutcome, QueryError> {
     conn.control("savepoint section")?;
-    let outcome = section_outcome(conn, node, at, section).or_else(|error| {
+    let mark = events.mark();
+    let outcome = section_outcome(conn, node, at, section, events).or_else(|error| {
         let refusal = error.refusal().ok_or(error)?;
         conn.control("rollback to section")?;
+        events.forget_after(mark);
         Ok::<_, QueryError>(SectionOutcome::Refused(refusal))
     })?;
     conn.control("release section")?;
@@ -85,6 +97,7 @@ fn section_outcome(
     node: &NodeId,
     at: Timestamp,
     section: &Section,
+    events: &mut EventLog,
 ) -> Result<SectionOutcome, QueryError> {
     let Some(facts) = facts::gather(conn, section)? else {
         let unknown = StoreError::UnknownSubmitter(section.lease.submitter);
@@ -102,11 +115,11 @@ fn section_outcome(
     }
     let writer = SectionWriter { conn, node, lease: section.lease, at };
     for (new, answer) in section.creates.iter().zip(&creates) {
-        writer.create(new, *answer)?;
+        writer.create(new, *answer, events)?;
     }
     let mut updates = Vec::with_capacity(section.updates.len());
     for update in &section.updates {
-        let answer = writer.update(update)?;
+        let answer = writer.update(update, events)?;
         if update.slot.is_some() && answer == UpdateAnswer::Lost {
             return Err(QueryError::defect(format!(
                 "{} changed under the write lock",
@@ -120,6 +133,7 @@ fn section_outcome(
     }
     if let Some(change) = &section.status {
         change_status(conn, section.lease.submitter, change)?;
+        events.status_changed(section.lease.submitter, change);
     }
     if let Some(waits) = &section.waits {
         replace_waits(conn, section.lease.submitter, waits)?;

@@ -3,6 +3,7 @@
 //! Every write is `BEGIN IMMEDIATE` … COMMIT on the writer's thread (I1). Nothing is awaited inside but
 //! the checkpoints, which only tests use.
 
+use std::cell::Cell;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -58,7 +59,7 @@ impl Db {
     ) -> Result<T, StoreError> {
         let overrides = self.options.overrides;
         let answer = self.reader().run(move |conn| {
-            let conn = Connection { conn, overrides };
+            let conn = Connection::new(conn, overrides);
             conn.control("begin deferred")?;
             let answer = work(&conn)?;
             conn.control("commit")?;
@@ -102,7 +103,7 @@ impl Db {
     ) -> Result<T, StoreError> {
         let (options, runtime) = (self.options.clone(), self.runtime.clone());
         let answer = self.writer.run(move |conn| {
-            let connection = Connection { conn, overrides: options.overrides };
+            let connection = Connection::new(conn, options.overrides);
             let tx = WriteTx { connection, options: &options, runtime: &runtime };
             // I1, I2: from here on no other connection can write, so what is checked stays true.
             tx.exec(queries::BEGIN, [])?;
@@ -154,18 +155,25 @@ pub(crate) enum End<T> {
 pub(crate) struct Connection<'a> {
     pub(crate) conn: &'a rusqlite::Connection,
     overrides: Overrides,
+    /// Statements that were run.
+    statements: Cell<usize>,
 }
 
 impl<'a> Connection<'a> {
     /// A connection with the queries as they are.
     pub(crate) const fn plain(conn: &'a rusqlite::Connection) -> Self {
-        Self { conn, overrides: &[] }
+        Self::new(conn, &[])
+    }
+
+    const fn new(conn: &'a rusqlite::Connection, overrides: Overrides) -> Self {
+        Self { conn, overrides, statements: Cell::new(0) }
     }
 }
 
 impl Connection<'_> {
     /// Runs a statement that returns no rows; returns how many it changed.
     pub(crate) fn exec(&self, query: Query, params: impl Params) -> Result<usize, QueryError> {
+        self.count();
         Ok(self.conn.prepare_cached(query.text_with(self.overrides))?.execute(params)?)
     }
 
@@ -189,6 +197,7 @@ impl Connection<'_> {
         params: impl Params,
         decode: impl Fn(&Row<'_>) -> Result<T, StoreError>,
     ) -> Result<Vec<T>, QueryError> {
+        self.count();
         let mut statement = self.conn.prepare_cached(query.text_with(self.overrides))?;
         let mut rows = statement.query(params)?;
         let mut found = Vec::new();
@@ -216,8 +225,13 @@ impl Connection<'_> {
 
     /// Runs a statement that begins, ends or splits a transaction.
     pub(crate) fn control(&self, sql: &'static str) -> Result<(), QueryError> {
+        self.count();
         self.conn.prepare_cached(sql)?.execute([])?;
         Ok(())
+    }
+
+    fn count(&self) {
+        self.statements.set(self.statements.get() + 1);
     }
 }
 
@@ -240,6 +254,12 @@ impl WriteTx<'_> {
     fn commit(&self) -> Result<(), QueryError> {
         let mut commit = self.conn.prepare_cached("commit")?;
         commit.execute([]).map(drop).map_err(|error| QueryError::Store(at_commit(error)))
+    }
+
+    /// Shows the statements of a batch in metrics; its commit is one more.
+    pub(crate) fn measure_batch(&self) {
+        let statements = self.statements.get() + 1;
+        self.options.metrics.tollgate.store_batch_statements.observe_count(statements);
     }
 
     /// Waits at a checkpoint inside the transaction, on the writer's thread. A caller's own thread can't

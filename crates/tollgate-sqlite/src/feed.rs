@@ -1,8 +1,7 @@
-//! Completions in order, and events on their way out. Implements [`FeedStore`]; both are written by the
-//! fenced batch alone.
+//! Completions in order. Implements [`FeedStore`]; the fenced batch alone writes them.
 
 use async_trait::async_trait;
-use tollgate_model::port::{FeedFilter, FeedPage, FeedStore, OutboxEvent, Page, StoreError};
+use tollgate_model::port::{FeedFilter, FeedPage, FeedStore, Page, StoreError};
 use tollgate_model::{ChainId, Seq};
 
 use crate::row::Row;
@@ -33,20 +32,5 @@ impl FeedStore for SqliteStore {
         let end =
             self.db.one(queries::COMPLETION_END, params, |row| row::seq(row, "last_seq")).await?;
         Ok(end.unwrap_or(Seq::MIN))
-    }
-
-    async fn outbox(&self, page: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-        self.db.all(queries::OUTBOX_PAGE, [page.limit()], |row| row::outbox_event(row)).await
-    }
-
-    async fn forget_outbox(&self, ids: &[i64]) -> Result<(), StoreError> {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let ids = ids.to_vec();
-        let forgotten = self.db.write(move |tx| {
-            ids.into_iter().try_for_each(|id| tx.exec(queries::OUTBOX_FORGET, [id]).map(drop))
-        });
-        forgotten.await
     }
 }

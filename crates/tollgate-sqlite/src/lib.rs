@@ -14,12 +14,14 @@
 
 mod account;
 mod account_pool;
+mod alert;
 mod api_key;
 mod backup;
 mod batch;
 mod connection;
 mod db;
 mod error;
+mod event;
 mod feed;
 mod lease;
 mod list;

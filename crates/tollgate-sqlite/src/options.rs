@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use tollgate_metrics::NodeMetrics;
 use tollgate_model::Timestamp;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Checkpoints, NoCheckpoints};
@@ -30,6 +31,8 @@ pub struct SqliteOptions {
     pub clock: Arc<dyn Clock>,
     /// Observes checkpoints inside transactions, for tests.
     pub checkpoints: Arc<dyn Checkpoints>,
+    /// Counts the statements of batches.
+    pub metrics: Arc<NodeMetrics>,
     /// The threads that run the queries.
     pub threads: Threads,
     /// Queries with which tests plant mistakes; empty otherwise.
@@ -53,6 +56,7 @@ impl SqliteOptions {
             busy_timeout: Duration::from_secs(5),
             clock: Arc::new(SystemClock),
             checkpoints: Arc::new(NoCheckpoints),
+            metrics: Arc::default(),
             threads: Threads::Own,
             overrides: &[],
         }

@@ -44,6 +44,7 @@ pub(crate) fn mark(
     tx.exec(queries::RESTORE_PAUSE, [reason.as_str()])?;
     tx.exec(queries::RESTORE_HISTORY, [by.as_str(), reason.as_str()])?;
     tx.exec(queries::RESTORE_FEED, [SEQ_STEP])?;
+    tx.exec(queries::RESTORE_EVENTS, [SEQ_STEP])?;
     let summary = tx.one(queries::RESTORE_SUMMARY, [], |row| {
         Ok(RestoreSummary {
             accounts: int(row, "accounts")?,

@@ -71,7 +71,7 @@ impl RetentionStore for SqliteStore {
         request_id: &RequestId,
     ) -> Result<Option<RemovedTx>, StoreError> {
         let (chain_id, address) = key(submitter);
-        let request = (chain_id, address, request_id.as_str().to_owned());
+        let request = (chain_id, address, request_id.stored().to_owned());
         self.db.one(queries::REMOVED_BY_REQUEST, request, |row| row::removed_tx(row)).await
     }
 

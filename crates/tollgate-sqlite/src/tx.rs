@@ -1,14 +1,16 @@
 //! Transactions, their attempts and history, and the submitters they belong to. Implements
 //! [`TxStore`]; what a batch writes is in `batch`, what a list finds in `list`.
 
+use std::ops::Range;
+
 use async_trait::async_trait;
 use rusqlite::params;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::{
     Attempt, ChainRegistration, Confirmations, FencedBatch, FinalSlot, HistoryEntry, KnownRequest,
-    Lease, LineHead, ListFilter, OpenTx, Page, RowVersion, SectionOutcome, Settled, StoreError,
-    SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord,
-    TxStore,
+    Lease, LineHead, ListFilter, OpenTx, Page, RowVersion, SectionOutcome, Settled, SlotState,
+    StoreError, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait,
+    TxRecord, TxStore,
 };
 use tollgate_model::{Address, B256, ChainId, NodeId, Nonce, RequestId, Submitter, TxHash, TxId};
 
@@ -94,7 +96,7 @@ impl TxStore for SqliteStore {
         request_id: &RequestId,
     ) -> Result<Option<TxRecord>, StoreError> {
         let (chain_id, address) = key(submitter);
-        let request = (chain_id, address, request_id.as_str().to_owned());
+        let request = (chain_id, address, request_id.stored().to_owned());
         self.db.one(queries::TX_BY_REQUEST, request, |row| row::tx_record(row)).await
     }
 
@@ -171,6 +173,18 @@ impl TxStore for SqliteStore {
         let (chain_id, address) = key(submitter);
         let params = (chain_id, address, from.as_i64(), page.limit());
         self.db.all(queries::TX_SLOTS, params, |row| row::nonce(row, "nonce")).await
+    }
+
+    async fn slot_states(
+        &self,
+        submitter: Submitter,
+        range: Range<Nonce>,
+        page: Page,
+    ) -> Result<Vec<SlotState>, StoreError> {
+        let (chain_id, address) = key(submitter);
+        let (from, to) = (range.start.as_i64(), range.end.as_i64());
+        let params = (chain_id, address, from, to, page.limit());
+        self.db.all(queries::TX_SLOT_STATES, params, |row| row::slot_state(row)).await
     }
 
     async fn final_slots(
@@ -254,6 +268,6 @@ pub(crate) fn known_request(
     request_id: &RequestId,
 ) -> Result<Option<KnownRequest>, QueryError> {
     let (chain_id, address) = key(submitter);
-    let request = (chain_id, address, request_id.as_str());
+    let request = (chain_id, address, request_id.stored());
     conn.one(queries::REQUEST_FIND, request, |row| row::known_request(row))
 }

@@ -105,7 +105,7 @@ fn run<T>(
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let message = panic_text(panic.as_ref());
-        tracing::error!(message, "store job panicked");
+        tracing::error!(error = message, "store job panicked");
         Err(StoreError::Defect(format!("panic: {message}").into()))
     })
 }

@@ -4,10 +4,10 @@ use std::time::SystemTime;
 
 use tokio_postgres::types::ToSql;
 use tollgate_model::port::{
-    CursorMove, FeedKind, NewAttempt, NewEvent, NewTx, ReceiptDetails, Section, Slot, TxUpdate,
+    CursorMove, FeedKind, NewAttempt, NewTx, ReceiptDetails, Section, Slot, TxUpdate,
 };
 use tollgate_model::time::micros;
-use tollgate_model::{GasPrice, NodeId, Nonce, Timestamp, TxId, TxState};
+use tollgate_model::{B256, GasPrice, NodeId, Nonce, Timestamp, TxHash, TxId, TxState};
 
 type Parameter<'a> = Box<dyn ToSql + Send + Sync + 'a>;
 
@@ -56,7 +56,9 @@ pub(super) struct Applied<'a> {
     /// The number of attempts.
     pub(super) attempts: i16,
     pub(super) request_id: Option<String>,
-    pub(super) mined_hash: Option<Vec<u8>>,
+    pub(super) mined_hash: Option<TxHash>,
+    /// The number and hash of the receipt's block.
+    pub(super) block: Option<(u64, B256)>,
 }
 
 fn chain_id(section: &Section) -> i64 {
@@ -78,7 +80,7 @@ pub(super) fn transactions<'a>(creates: &[Create<'a>], at: Timestamp) -> Columns
         tx.tx_id.uuid(),
         chain_id(section),
         address(section),
-        tx.request_id.as_ref().map(|id| id.as_str()),
+        tx.request_id.as_ref().map(|id| id.stored()),
         tx.slot.as_ref().map(|slot| slot.nonce.as_i64()),
         tx.payload.bytes().as_ref(),
         tx.payload.digest().to_vec(),
@@ -188,21 +190,6 @@ pub(super) fn history<'a>(
     ]);
     columns.parameters.insert(0, Box::new(node.as_str()));
     columns
-}
-
-/// For `outbox_insert`.
-pub(super) fn events<'a>(creates: &[Create<'a>], applied: &[Applied<'a>]) -> Columns<'a> {
-    let created = creates.iter().map(|Create { tx, .. }| (tx.tx_id, tx.outbox.as_ref()));
-    let changed =
-        applied.iter().map(|applied| (applied.update.tx_id, applied.update.outbox.as_ref()));
-    let events = created.chain(changed).filter_map(|(tx_id, event)| Some((tx_id, event?)));
-    let rows: Vec<(TxId, &'a NewEvent)> = events.collect();
-    columns!(rows, (tx_id, event) => [
-        event.kind,
-        event.key.as_str(),
-        tx_id.uuid(),
-        event.body.as_ref(),
-    ])
 }
 
 /// For `cursor_move`.
@@ -332,6 +319,6 @@ fn feed_entries<'a>(entries: Vec<&Applied<'a>>) -> Columns<'a> {
         address(it.section),
         it.request_id.clone(),
         it.update.to().code(),
-        it.mined_hash.clone(),
+        it.mined_hash.map(|hash| hash.to_vec()),
     ])
 }

@@ -13,8 +13,8 @@ use crate::lease::SubmitterKeys;
 use crate::row::Row;
 use crate::{queries, row};
 
-/// Reads and locks, for sections whose leases are valid, everything that they are judged by. `None` for a
-/// section that needs its submitter's row where there is none.
+/// Reads and locks everything that sections are judged by, behind the guard. Facts of a section whose lease is not
+/// valid prove nothing. `None` for a section that needs its submitter's row where there is none.
 ///
 /// Only sections that open slots or change the cursor's row lock it; plain updates of one submitter
 /// don't wait for each other.
@@ -26,7 +26,7 @@ pub(super) async fn gather(
     let cursors = SubmitterKeys::new(with_cursor.map(|section| &section.lease.submitter));
     let (of, requests) = keyed(sections, |section| {
         let ids = section.creates.iter().filter_map(|tx| tx.request_id.as_ref());
-        ids.map(|request_id| request_id.as_str()).collect()
+        ids.map(|request_id| request_id.stored()).collect()
     });
     let requesters = SubmitterKeys::new(of);
     let (_, rows) = keyed(sections, |section| {

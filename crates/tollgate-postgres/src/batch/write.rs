@@ -2,10 +2,12 @@
 
 use std::time::SystemTime;
 
-use futures_util::{join, try_join};
+use futures_util::future::join_all;
+use futures_util::join;
+use tollgate_model::event::{EventKinds, EventLog};
 use tollgate_model::port::{
-    Checkpoint, CreateAnswer, Lease, Section, SectionOutcome, StoreError, SubmitterAuditEntry,
-    SubmitterWait, UpdateAnswer,
+    Checkpoint, CreateAnswer, FencedBatch, Lease, Section, SectionOutcome, StoreError,
+    SubmitterAuditEntry, SubmitterWait, UpdateAnswer,
 };
 use tollgate_model::sql::Query;
 use tollgate_model::{NodeId, Timestamp};
@@ -26,10 +28,11 @@ pub(super) type Accepted<'a> = (usize, &'a Section, Vec<CreateAnswer>);
 pub(super) async fn write(
     store: &PgStore,
     tx: Tx,
-    node: &NodeId,
+    batch: &FencedBatch,
     at: Timestamp,
     accepted: Vec<Accepted<'_>>,
 ) -> Result<Vec<(usize, SectionOutcome)>, WriteError> {
+    let node = batch.node();
     change_submitters(&tx, node, &accepted).await?;
     let creates = created(&accepted);
     let updates = all_updates(&accepted);
@@ -39,7 +42,8 @@ pub(super) async fn write(
         _ => tx.query_all(queries::TX_UPDATE, &rows.parameters()).await?,
     };
     let (applied, answers) = read_changes(&updates, &changed)?;
-    insert(&tx, node, at, &accepted, &creates, &applied).await?;
+    let events = events(batch.events(), &accepted, &creates, &applied);
+    insert(&tx, node, at, &accepted, &creates, &applied, &events).await?;
     let (stuck, completions) = (columns::stuck(&applied), columns::completions(&applied));
     let number_stuck = match stuck.rows {
         0 => None,
@@ -71,6 +75,7 @@ pub(super) async fn write(
         // Its answer came too late, and the commit may have happened.
         None => commit_failed(error).into(),
     })?;
+    store.metrics.tollgate.store_batch_statements.observe_count(tx.statements());
     tx.finished();
     store.checkpoints.reached(Checkpoint::BatchCommitted).await;
 
@@ -114,10 +119,41 @@ fn read_changes<'a>(
             update,
             attempts: row::int(row, "attempts")?,
             request_id: row.text("request_id")?.map(str::to_owned),
-            mined_hash: row.bytes("mined_hash")?.map(<[u8]>::to_vec),
+            mined_hash: row::optional_hash(row, "mined_hash")?,
+            block: row::mined_block(row)?,
         });
     }
     Ok((applied, answers))
+}
+
+/// The events of what was written, in the order of the changes.
+fn events(
+    kinds: EventKinds,
+    accepted: &[Accepted<'_>],
+    creates: &[Create<'_>],
+    applied: &[Applied<'_>],
+) -> EventLog {
+    let mut log = EventLog::new(kinds);
+    for Create { section, tx } in creates {
+        log.created(section.lease.submitter, tx);
+    }
+    for Applied { section, update, request_id, mined_hash, block, .. } in applied {
+        let mined = mined_hash.zip(*block).map(|(hash, (number, block))| (hash, number, block));
+        log.changed(section.lease.submitter, update, request_id.as_deref(), mined);
+    }
+    for (_, section, _) in accepted {
+        if let Some(change) = &section.status {
+            log.status_changed(section.lease.submitter, change);
+        }
+    }
+    log
+}
+
+/// Writes the events of a batch as one row, without a number: they get theirs after the commit.
+async fn insert_events(tx: &Tx, log: &EventLog) -> Result<(), WriteError> {
+    let Some((count, body)) = log.finish() else { return Ok(()) };
+    let written = tx.execute(queries::OUTBOX_INSERT, &[&i64::from(count), &body]).await?;
+    expect_rows("outbox_insert", written, 1)
 }
 
 /// Writes everything but the completions; the statements don't wait for each other.
@@ -128,14 +164,14 @@ async fn insert(
     accepted: &[Accepted<'_>],
     creates: &[Create<'_>],
     applied: &[Applied<'_>],
+    events: &EventLog,
 ) -> Result<(), WriteError> {
     let sections = accepted.iter().map(|(_, section, _)| *section);
     let ended = columns::ended(applied);
-    try_join!(
+    let puts = join_all([
         put(tx, queries::TX_INSERT, columns::transactions(creates, at)),
         put(tx, queries::ATTEMPT_INSERT, columns::attempts(creates, applied)),
         put(tx, queries::HISTORY_INSERT, columns::history(node, creates, applied)),
-        put(tx, queries::OUTBOX_INSERT, columns::events(creates, applied)),
         put(tx, queries::CURSOR_MOVE, columns::cursors(sections)),
         put(tx, queries::RECYCLABLE_TAKE, columns::recycled_slots(creates, applied)),
         put(tx, queries::SLOT_FREE, columns::freed_slots(applied)),
@@ -144,10 +180,24 @@ async fn insert(
         put(tx, queries::RECEIPT_PUT, columns::receipts(applied)),
         put(tx, queries::PATIENCE_PUT, columns::patience(applied)),
         put(tx, queries::UNPROVEN_PUT, columns::unproven(applied)),
+    ]);
+    let deletes = join_all([
         delete(tx, queries::PATIENCE_DELETE, &ended),
         delete(tx, queries::UNPROVEN_DELETE, &ended),
-    )?;
-    Ok(())
+    ]);
+    let (puts, deletes, noted) = join!(puts, deletes, insert_events(tx, events));
+    first_cause(puts.into_iter().chain(deletes).chain([noted]))
+}
+
+/// The error to report of statements that did not wait for each other. One that is refused fails those behind it,
+/// whose errors say nothing, and which of them is heard of first is chance.
+fn first_cause(done: impl IntoIterator<Item = Result<(), WriteError>>) -> Result<(), WriteError> {
+    let mut failed: Vec<_> = done.into_iter().filter_map(Result::err).collect();
+    let refused = failed.iter().position(|error| matches!(error, WriteError::Refused(_)));
+    match failed.is_empty() {
+        true => Ok(()),
+        false => Err(failed.swap_remove(refused.unwrap_or(0))),
+    }
 }
 
 /// Runs a statement unless it has no rows; every row must be written.
@@ -228,4 +278,21 @@ fn expect_rows(what: &str, found: u64, expected: usize) -> Result<(), WriteError
         return Ok(());
     }
     Err(WriteError::Refused(format!("{what}: {found} rows instead of {expected}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_row_is_reported_whatever_else_failed_because_of_it() {
+        let refused = || Err(WriteError::Refused("constraint".to_owned()));
+        let aborted = || Err(StoreError::Unavailable("transaction is aborted".into()).into());
+        for done in [[refused(), aborted(), Ok(())], [aborted(), Ok(()), refused()]] {
+            let cause = first_cause(done);
+            assert!(matches!(cause, Err(WriteError::Refused(why)) if why == "constraint"), "I14");
+        }
+        assert!(matches!(first_cause([Ok(()), aborted()]), Err(WriteError::Store(_))));
+        assert!(first_cause([Ok(()), Ok(())]).is_ok());
+    }
 }

@@ -200,7 +200,18 @@ async fn fill(client: &Client, finished: i64) {
          insert into submitter_history (chain_id, submitter, node, fencing_token, event)
          select 1, {of_row}, 'me', 7, 'paused'
            from generate_series({first}, {FINISHED_ROWS} - 1) i where i % 1000 = 3;
+         insert into alert (alert_id, kind, subject, level, detail, node, resolved_at)
+         select {id}, 'stuck', 'a' || i, 2, '', 'me',
+                case when i < {FINISHED_ROWS} then clock_timestamp() end
+           from generate_series({first}, {last} - 1) i where i % 10 = 3;
+         insert into alert_notice (sink, alert_id, phase, ended_at)
+         select 'ops', {id}, 1, case when i < {FINISHED_ROWS} then clock_timestamp() end
+           from generate_series({first}, {last} - 1) i where i % 10 = 3;
          update completion_counter set last_seq = {FINISHED_ROWS};
+         insert into outbox (events, body, first_seq)
+         select 10, '\\x01', i * 10 + 1 from generate_series(0, {FINISHED_ROWS} / 10 - 1) i;
+         insert into outbox (events, body) select 3, '\\x01' from generate_series(1, {ASKED});
+         update event_counter set last_seq = {FINISHED_ROWS};
          reset synchronous_commit",
         of_row = submitter_sql("i"),
         idle = "decode(lpad(to_hex(1000000 + i), 40, '0'), 'hex')",
@@ -269,6 +280,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("tx_open_work", ASKED, format!("1, {someone}, {an_id}, {ASKED}")),
         query("tx_line_head", OPEN_ROWS, format!("1, {someone}")),
         query("tx_slots", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
+        query("tx_slot_states", ASKED, format!("1, {someone}, {tail}, {tail} + {ASKED}, {ASKED}")),
         query("tx_final_slots", OPEN_ROWS + ASKED, format!("1, {someone}, {ASKED}")),
         query("tx_get", ASKED, ids.clone()),
         query("tx_versions", ASKED, ids.clone()),
@@ -291,6 +303,13 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("removed_get", 1, an_id.clone()),
         query("removed_by_request", 1, format!("1, {someone}, 'r3'")),
         query("removed_forget", ASKED, format!("0, {ASKED}")),
+        query("alert_page_open", ASKED, ASKED.to_string()),
+        query("alert_page", ASKED, ASKED.to_string()),
+        query("alert_notice_claim", ASKED, format!("'ops', 'me', {ASKED}, 1000")),
+        query("alert_notice_resolve", 1, an_id.clone()),
+        query("alert_resolve", 1, format!("{an_id}, {long_ago}")),
+        query("alert_forget", ASKED, format!("0, {ASKED}")),
+        query("alert_reserved", OPEN_ROWS, format!("{chains}, {submitters}")),
         query("reservation_page", ASKED, format!("1, {someone}, -1, {ASKED}")),
         query("reservation_used_from", ASKED, format!("1, {someone}, {tail}, {ASKED}")),
         query("reservation_lowest", 1, format!("1, {someone}, 0")),
@@ -310,6 +329,9 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("completion_end", 1, "null, true".to_owned()),
         // A chain without completions among many of another one.
         query("completion_page", 1, format!("2, 0, {ASKED}, true")),
+        query("event_number", ASKED, ASKED.to_string()),
+        query("event_page", ASKED, format!("{tail}, {ASKED}")),
+        query("event_remove", ASKED, format!("0, 10, {ASKED}")),
         query("submitter_page", ASKED, format!("1, '', {ASKED}")),
         query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}, null")),
         query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}, null")),

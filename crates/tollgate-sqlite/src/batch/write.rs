@@ -2,9 +2,10 @@
 //! attempt, audit entry, completion and event, or not at all.
 
 use rusqlite::params;
+use tollgate_model::event::EventLog;
 use tollgate_model::port::{
-    Confirmations, CreateAnswer, Evidence, FeedKind, Lease, NewAttempt, NewEvent, NewTx,
-    ReceiptDetails, Slot, TxReceipt, TxUpdate, UpdateAnswer,
+    Confirmations, CreateAnswer, Evidence, FeedKind, Lease, NewAttempt, NewTx, ReceiptDetails,
+    Slot, TxReceipt, TxUpdate, UpdateAnswer,
 };
 use tollgate_model::resubmit::Patience;
 use tollgate_model::{B256, GasPrice, NodeId, Nonce, Submitter, Timestamp, TxId, TxState};
@@ -33,11 +34,18 @@ struct Updated {
     attempts: i64,
     request_id: Option<String>,
     mined_hash: Option<B256>,
+    /// The number and hash of the receipt's block.
+    block: Option<(u64, B256)>,
 }
 
 impl SectionWriter<'_> {
     /// Writes a create, unless its request is known.
-    pub(super) fn create(&self, new: &NewTx, answer: CreateAnswer) -> Result<(), QueryError> {
+    pub(super) fn create(
+        &self,
+        new: &NewTx,
+        answer: CreateAnswer,
+        events: &mut EventLog,
+    ) -> Result<(), QueryError> {
         match answer {
             CreateAnswer::Created => {}
             CreateAnswer::Duplicate(_) | CreateAnswer::Conflict(_) => return Ok(()),
@@ -49,11 +57,16 @@ impl SectionWriter<'_> {
         }
         let to = new.initial_state().code();
         self.history(new.tx_id, FIRST, "created", None, to, None)?;
-        self.event(new.tx_id, new.outbox.as_ref())
+        events.created(self.lease.submitter, new);
+        Ok(())
     }
 
     /// Writes an update if its row has still the state and version that the writer read.
-    pub(super) fn update(&self, update: &TxUpdate) -> Result<UpdateAnswer, QueryError> {
+    pub(super) fn update(
+        &self,
+        update: &TxUpdate,
+        events: &mut EventLog,
+    ) -> Result<UpdateAnswer, QueryError> {
         let Some(updated) = self.change(update)? else { return Ok(UpdateAnswer::Lost) };
         if let Some(slot) = &update.slot {
             self.open_slot(slot)?;
@@ -97,7 +110,9 @@ impl SectionWriter<'_> {
                 self.conn.exec(delete, params![update.tx_id.uuid().into_bytes()])?;
             }
         }
-        self.event(update.tx_id, update.outbox.as_ref())?;
+        let mined = updated.mined_hash.zip(updated.block);
+        let mined = mined.map(|(hash, (number, block))| (hash, number, block));
+        events.changed(self.lease.submitter, update, updated.request_id.as_deref(), mined);
         Ok(UpdateAnswer::Applied)
     }
 
@@ -107,7 +122,7 @@ impl SectionWriter<'_> {
             new.tx_id.uuid().into_bytes(),
             chain_id.as_i64(),
             address.as_slice(),
-            new.request_id.as_ref().map(|request_id| request_id.as_str()),
+            new.request_id.as_ref().map(|request_id| request_id.stored()),
             new.slot.as_ref().map(|slot| slot.nonce.as_i64()),
             new.payload.bytes().as_ref(),
             new.payload.digest().0,
@@ -156,6 +171,7 @@ impl SectionWriter<'_> {
                 attempts: row::int(row, "attempts")?,
                 request_id: row.text("request_id")?.map(str::to_owned),
                 mined_hash: row::optional_hash(row, "mined_hash")?,
+                block: row::mined_block(row)?,
             })
         })
     }
@@ -267,12 +283,6 @@ impl SectionWriter<'_> {
             FeedKind::Stuck | FeedKind::Unstuck => queries::STUCK_INSERT,
         };
         self.conn.exec(insert, params).map(drop)
-    }
-
-    fn event(&self, tx_id: TxId, event: Option<&NewEvent>) -> Result<(), QueryError> {
-        let Some(NewEvent { kind, key, body }) = event else { return Ok(()) };
-        let params = params![kind, key.as_str(), tx_id.uuid().into_bytes(), body.as_ref()];
-        self.conn.exec(queries::OUTBOX_INSERT, params).map(drop)
     }
 }
 
