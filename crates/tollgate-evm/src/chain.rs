@@ -21,50 +21,48 @@ pub(crate) mod fuzzing;
 mod head_selection;
 mod head_watcher;
 mod identity;
+mod in_turn;
 mod lead;
+mod logs;
 mod occupants;
 mod past_counts;
 mod pool_member;
 mod pools;
 mod receipt_support;
 mod receipts;
+mod recent_blocks;
+mod replay;
 mod revert_reason;
 mod router;
 mod search;
 mod send;
 mod send_batch;
 mod send_history;
+mod votes;
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 pub use config::{ChainConfig, ConnectError};
 use futures_util::future::join_all;
 use identity::Identity;
 use pool_member::{ChainCheck, PoolMember};
-use router::{Needs, Router, unavailable};
-use serde_json::json;
+use router::Router;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
+use tollgate_metrics::ChainMetrics;
 use tollgate_model::diagnose::EndpointReport;
 use tollgate_model::port::TxReceipt;
 use tollgate_model::port::chain::{
     AccountCounts, Block, BlockReceipts, BlockRef, BlockTag, Call, CallEstimate, Chain,
-    ChainLimits, ChainUnavailable, FeeQuote, Funds, LogEntry, OccupantSearch, PastCount,
-    SendAnswer, SlotSearch, Speed, TxLocation,
+    ChainLimits, ChainUnavailable, FeeQuote, Funds, Logs, OccupantSearch, PastCount, SendAnswer,
+    SlotSearch, Speed, TxLocation,
 };
 use tollgate_model::receipt_support::ReceiptSupport;
-use tollgate_model::{
-    Address, B256, Bytes, ChainId, Nonce, Route, Text, Timestamp, TxHash, U256, Wei,
-};
+use tollgate_model::{Address, B256, Bytes, ChainId, Nonce, Route, Text, TxHash, Wei};
 
-use crate::endpoint::json::{Quantity, TransactionJson};
 use crate::endpoint::{Endpoint, Health, Role};
-
-/// Blocks whose sizes and times are remembered.
-const RECENT_MAX: usize = 256;
 
 /// One chain, accessed through its endpoints.
 pub struct EvmChain {
@@ -76,18 +74,10 @@ pub struct EvmChain {
     past_counts: corroboration::ChainSource,
     receipt_searches: corroboration::ChainSource,
     fees: fees::FeeCache,
-    /// The blocks that were read last.
-    recent: Mutex<VecDeque<RecentBlock>>,
+    funds: corroboration::ChainSource,
+    recent: recent_blocks::RecentBlocks,
     /// Dropping the chain stops them.
     _watchers: JoinSet<()>,
-}
-
-/// The number of transactions in a block, and its time.
-#[derive(Clone, Copy)]
-struct RecentBlock {
-    hash: B256,
-    size: usize,
-    time: Option<Timestamp>,
 }
 
 /// The state of an endpoint, for operators.
@@ -149,7 +139,8 @@ impl EvmChain {
             past_counts: corroboration::ChainSource::default(),
             receipt_searches: corroboration::ChainSource::default(),
             fees: fees::FeeCache::default(),
-            recent: Mutex::default(),
+            funds: corroboration::ChainSource::default(),
+            recent: recent_blocks::RecentBlocks::default(),
             _watchers: watchers,
         })
     }
@@ -157,6 +148,11 @@ impl EvmChain {
     /// The hash of block 0, by which a store identifies the chain.
     pub const fn genesis(&self) -> B256 {
         self.identity.genesis
+    }
+
+    /// The counters of the configuration.
+    pub fn metrics(&self) -> &Arc<ChainMetrics> {
+        &self.router.config.metrics
     }
 
     /// The present state of the endpoints.
@@ -196,23 +192,10 @@ impl EvmChain {
         self.router.members.iter().any(|member| member.head().is_some_and(|h| is_new(h.when)))
     }
 
-    fn note_recent(&self, block: &Block) {
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        let (hash, size) = (block.at.hash, block.transactions.len());
-        recent.push_back(RecentBlock { hash, size, time: block.time });
-        while recent.len() > RECENT_MAX {
-            recent.pop_front();
-        }
-    }
-
-    fn recent(&self, block: B256) -> Option<RecentBlock> {
-        let recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        recent.iter().rev().find(|it| it.hash == block).copied()
-    }
-
     /// Adds the time of the block, if the block was read lately. Receipts have none.
     fn timed(&self, mut receipt: TxReceipt) -> TxReceipt {
-        receipt.details.block_time = self.recent(receipt.block_hash).and_then(|block| block.time);
+        let time = self.recent.find(receipt.block_hash).and_then(|block| block.time);
+        receipt.details.block_time = time.or(receipt.details.block_time);
         receipt
     }
 }
@@ -225,6 +208,7 @@ fn members(config: &ChainConfig) -> Result<Vec<Arc<PoolMember>>, ConnectError> {
             .map_err(|problem| ConnectError::BadEndpoint { place, problem })?;
         let taken = members.iter().any(|member| member.endpoint.name() == endpoint.name());
         let endpoint = if taken { endpoint.numbered(place) } else { endpoint };
+        let endpoint = endpoint.counted(config.metrics.clone());
         members.push(PoolMember::new(endpoint, members.len()));
     }
     match members.iter().any(|member| member.reads()) {
@@ -266,12 +250,12 @@ impl Chain for EvmChain {
                 finality_tags::settled(&self.router, &self.finality_tags, tag).await?
             }
         };
-        block.iter().for_each(|block| self.note_recent(block));
+        block.iter().for_each(|block| self.recent.note(block));
         Ok(block)
     }
 
     async fn receipts(&self, block: &BlockRef, of: &[TxHash]) -> BlockReceipts {
-        let size = self.recent(block.hash).map(|block| block.size);
+        let size = self.recent.find(block.hash).map(|block| block.size);
         let mut receipts = receipts::receipts(&self.router, block, size, of).await;
         receipts.found = receipts.found.into_iter().map(|receipt| self.timed(receipt)).collect();
         receipts
@@ -282,7 +266,7 @@ impl Chain for EvmChain {
     }
 
     async fn receipt_support(&self, receipts: &[TxReceipt]) -> Vec<ReceiptSupport> {
-        let block = receipts.first().and_then(|receipt| self.recent(receipt.block_hash));
+        let block = receipts.first().and_then(|receipt| self.recent.find(receipt.block_hash));
         let size = block.map(|block| block.size);
         let mut support = receipt_support::receipt_support(&self.router, size, receipts).await;
         for support in &mut support {
@@ -294,11 +278,11 @@ impl Chain for EvmChain {
     }
 
     async fn revert_reason(&self, of: &TxReceipt) -> Option<Text<2000>> {
-        receipts::revert_reason(&self.router, of).await
+        replay::revert_reason(&self.router, of).await
     }
 
-    async fn logs(&self, of: &TxReceipt) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
-        receipts::logs(&self.router, of).await
+    async fn logs(&self, of: &TxReceipt) -> Result<Option<Logs>, ChainUnavailable> {
+        logs::logs(&self.router, of).await
     }
 
     fn has_private_endpoints(&self) -> bool {
@@ -319,39 +303,7 @@ impl Chain for EvmChain {
         of: TxHash,
         route: Route,
     ) -> Result<Option<TxLocation>, ChainUnavailable> {
-        let now = Instant::now();
-        let mut readers = self.router.readers_on(route, now);
-        // Resting endpoints are not waited for, unless there are no others.
-        let awake = readers.iter().take_while(|m| !m.endpoint.health().is_resting(now)).count();
-        readers.truncate(awake.max(1));
-        let deadline = self.router.read_deadline_for(&readers);
-        let answers = join_all(readers.iter().map(async |member| {
-            let params = json!([of.to_string()]);
-            let call = member.endpoint.call_until("eth_getTransactionByHash", params, deadline);
-            (member.endpoint.name(), call.await)
-        }))
-        .await;
-        let (mut pending, mut answered, mut refusals) = (false, false, Vec::new());
-        for (name, answer) in answers {
-            let seen: Option<TransactionJson> = match answer {
-                Ok(seen) => seen,
-                Err(error) => {
-                    refusals.push(format!("{name}: {error}"));
-                    continue;
-                }
-            };
-            answered = true;
-            let Some(seen) = seen.filter(|seen| seen.hash.0 == of) else { continue };
-            // One endpoint may have it in a block while another still has it in the pool.
-            if let (Some(number), Some(hash)) = (seen.block_number, seen.block_hash) {
-                return Ok(Some(TxLocation::InBlock { number: number.0, hash: hash.0 }));
-            }
-            pending = true;
-        }
-        match answered {
-            true => Ok(pending.then_some(TxLocation::Pending)),
-            false => Err(unavailable("eth_getTransactionByHash", &refusals)),
-        }
+        search::sighting(&self.router, of, route).await
     }
 
     async fn counts(&self, of: Address) -> Result<AccountCounts, ChainUnavailable> {
@@ -381,14 +333,11 @@ impl Chain for EvmChain {
     }
 
     async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
-        let params = json!([of.to_string(), "latest"]);
-        let balance: Quantity<U256> =
-            self.router.ask(Needs::Head, "eth_getBalance", params).await?;
-        Ok(Wei(balance.0))
+        funds::balance(&self.router, of).await
     }
 
     async fn funds(&self, of: Address) -> Result<Vec<Funds>, ChainUnavailable> {
-        funds::funds(&self.router, of).await
+        funds::funds(&self.router, &self.funds, of).await
     }
 
     fn limits(&self) -> ChainLimits {

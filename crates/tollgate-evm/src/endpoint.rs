@@ -18,12 +18,13 @@ pub(crate) mod fuzzing;
 mod health;
 mod http;
 pub(crate) mod json;
+mod measured;
 mod ws;
 
 use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub use capabilities::{Capabilities, Capability};
@@ -37,12 +38,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
+use tollgate_metrics::ChainMetrics;
 pub(crate) use ws::Announced;
 
 use answer::{Answer, HealthSign, health_sign, kind_name, read_as, read_body};
 use budget::Budget;
 use config::Target;
 use json::{Incoming, Request};
+use measured::Measured;
 
 /// The method that sends a transaction. All other calls are reads.
 pub(crate) const SEND_METHOD: &str = "eth_sendRawTransaction";
@@ -71,6 +74,7 @@ pub struct Endpoint {
     health: Mutex<Health>,
     budget: Mutex<Budget>,
     capabilities: Capabilities,
+    measured: Measured,
 }
 
 impl fmt::Debug for Endpoint {
@@ -108,6 +112,7 @@ impl Endpoint {
             health: Mutex::default(),
             budget: Mutex::default(),
             capabilities: Capabilities::default(),
+            measured: Measured::default(),
         })
     }
 
@@ -120,6 +125,12 @@ impl Endpoint {
     #[must_use]
     pub(crate) fn numbered(self, place: usize) -> Self {
         Self { name: format!("{}#{place}", self.name), ..self }
+    }
+
+    /// Counts and times its calls under its name.
+    #[must_use]
+    pub(crate) fn counted(self, metrics: Arc<ChainMetrics>) -> Self {
+        Self { measured: Measured::new(&self.name, metrics), ..self }
     }
 
     /// Returns whether it is for reads, for sends or for both.
@@ -168,7 +179,9 @@ impl Endpoint {
         deadline: Instant,
     ) -> Result<T, RpcError> {
         let load = Load { method, calls: 1 };
-        let (sent, answer) = self.timed(load, deadline, self.exchange(method, &params)).await?;
+        let exchange = self.exchange(method, &params);
+        let timed = self.timed(load, deadline, exchange).await;
+        let (sent, answer) = timed.inspect_err(|unsent| self.measured.note_error(unsent))?;
         let answer = answer.and_then(|raw| read_as(&raw));
         let answer = answer.map_err(|error| self.redacted(error));
         self.note(method, sent, answer.as_ref().err(), 1);
@@ -188,7 +201,8 @@ impl Endpoint {
     ) -> Result<Vec<Option<Result<T, RpcError>>>, RpcError> {
         let load = Load { method, calls: u32::try_from(params.len()).unwrap_or(u32::MAX) };
         let exchange = self.exchange_batch(method, params);
-        let (sent, answers) = self.timed(load, deadline, exchange).await?;
+        let timed = self.timed(load, deadline, exchange).await;
+        let (sent, answers) = timed.inspect_err(|unsent| self.measured.note_error(unsent))?;
         let answers = answers.map_err(|error| self.redacted(error));
         // What one answer tells about the endpoint's health counts for the batch.
         let said = |answer: &Option<Answer>| match answer {
@@ -333,6 +347,7 @@ impl Endpoint {
     fn note(&self, method: &'static str, begun: Instant, error: Option<&RpcError>, times: u32) {
         let now = Instant::now();
         let took = now - begun;
+        self.measured.note_call(method, took, error);
         let (outcome, sign) = match error {
             None => ("ok", HealthSign::Well),
             Some(error) => (kind_name(error.kind), health_sign(error)),
@@ -356,7 +371,7 @@ impl Endpoint {
         }
         if let Some(error) = error {
             let message = &*error.message;
-            tracing::debug!(endpoint = %self.name, method, outcome, message, "call without result");
+            tracing::debug!(endpoint = %self.name, method, outcome, error = message, "call without result");
         }
     }
 

@@ -53,7 +53,7 @@ enum Narrowed {
 pub(super) enum Miss {
     /// Its blocks lack the transaction that its count claims.
     Contradicted(String),
-    /// It could not tell, or has not shown enough blocks yet.
+    /// The endpoint could not tell, or has not shown enough blocks yet.
     Unknown(String),
 }
 

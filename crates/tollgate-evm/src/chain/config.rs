@@ -1,8 +1,10 @@
 //! The configuration of a chain.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
+use tollgate_metrics::ChainMetrics;
 use tollgate_model::{B256, ChainId};
 
 use crate::classify::Overrides;
@@ -40,6 +42,8 @@ pub struct ChainConfig {
     pub fee_cache: Duration,
     /// Corrections of how answers of this chain's nodes are classified.
     pub overrides: Overrides,
+    /// Counts and times the calls.
+    pub metrics: Arc<ChainMetrics>,
 }
 
 impl ChainConfig {
@@ -59,6 +63,7 @@ impl ChainConfig {
             single_source_after: Duration::from_secs(300),
             fee_cache: Duration::from_secs(2),
             overrides: Overrides::default(),
+            metrics: Arc::default(),
         }
     }
 }

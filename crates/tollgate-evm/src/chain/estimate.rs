@@ -5,10 +5,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use serde_json::{Value, json};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 use tollgate_model::Route;
 use tollgate_model::answer::AnswerClass;
 use tollgate_model::gas_agreement::{GasAgreement, agree_on_gas};
@@ -20,6 +18,7 @@ use super::funds::limits;
 use super::pool_member::PoolMember;
 use super::revert_reason::{reason_in, revert_data};
 use super::router::{Needs, Router, unavailable};
+use super::votes::{further_patience, gather};
 use crate::classify::classify_with;
 use crate::endpoint::json::{Quantity, quantity};
 use crate::endpoint::{Capability, RpcError, RpcErrorKind};
@@ -45,7 +44,7 @@ pub(super) fn call_object(call: &Call) -> Value {
 const REVERTS_ENOUGH: usize = 2;
 /// Endpoints that are asked together.
 const ASKED_FIRST: usize = 2;
-/// The time of a further endpoint after the first estimate: a create waits for it.
+/// The least time of a further endpoint after the first estimate: a create waits for it.
 const FURTHER_ESTIMATES_PATIENCE: Duration = Duration::from_millis(300);
 
 /// The answers of the endpoints so far.
@@ -112,19 +111,27 @@ pub(super) async fn estimate_call(
     let now = Instant::now();
     let readers = router.readers_on(route, now);
     let first = match route {
-        Route::Public => router.voters(Needs::Head, ASKED_FIRST, now).len(),
+        Route::Public => router.witnesses(Needs::Head, ASKED_FIRST, now).len(),
         Route::Private => ASKED_FIRST,
     };
     let (object, mut answers) = (call_object(call), Answers::default());
     let (together, others) = readers.split_at(first.min(readers.len()));
+    let patience = further_patience(&readers, FURTHER_ESTIMATES_PATIENCE);
     if let Some((_, until)) = router.in_turn(&readers).next() {
-        ask_together(router, together, &object, until, &mut answers).await;
+        let object = &object;
+        let asked = together.iter().map(async |member| {
+            let answer = estimate(member, object, until).await;
+            answer.map(|gas| (member, gas)).map_err(|error| (member, error))
+        });
+        let (estimates, errors) = gather(asked, until, patience).await;
+        estimates.into_iter().for_each(|(it, gas)| answers.note(router, it, Ok(gas)));
+        errors.into_iter().for_each(|(it, error)| answers.note(router, it, Err(error)));
     }
     for (member, until) in router.in_turn(others) {
         if !answers.needs(member, router) {
             break;
         }
-        let soon = Instant::now() + FURTHER_ESTIMATES_PATIENCE;
+        let soon = Instant::now() + patience;
         let until = if answers.estimates.is_empty() { until } else { until.min(soon) };
         let answer = estimate(member, &object, until).await;
         answers.note(router, member, answer);
@@ -135,26 +142,6 @@ pub(super) async fn estimate_call(
     let Answers { reverted, refused, unclear, said, .. } = answers;
     let refused = refused.or(unclear).map(CallEstimate::Refused);
     reverted.or(refused).ok_or_else(|| unavailable(ESTIMATE, &said))
-}
-
-/// Asks some endpoints at once. After the first estimate the others have a short time.
-async fn ask_together(
-    router: &Router,
-    members: &[Arc<PoolMember>],
-    object: &Value,
-    mut until: Instant,
-    answers: &mut Answers,
-) {
-    let deadline = until;
-    let ask =
-        async |member: &Arc<PoolMember>| (member.clone(), estimate(member, object, deadline).await);
-    let mut asked: FuturesUnordered<_> = members.iter().map(ask).collect();
-    while let Ok(Some((member, answer))) = timeout_at(until, asked.next()).await {
-        if answer.is_ok() {
-            until = until.min(Instant::now() + FURTHER_ESTIMATES_PATIENCE);
-        }
-        answers.note(router, &member, answer);
-    }
 }
 
 /// The estimate that counts; `None` if there is none.
@@ -187,10 +174,11 @@ async fn decide(router: &Router, object: &Value, answers: &Answers) -> Option<u6
 }
 
 /// Returns whether an endpoint finds that the call succeeds with this gas limit.
-async fn succeeds(member: &PoolMember, object: &Value, gas: u64) -> bool {
+async fn succeeds(member: &Arc<PoolMember>, object: &Value, gas: u64) -> bool {
     let mut object = object.clone();
     object["gas"] = json!(quantity(gas));
-    let until = Instant::now() + FURTHER_ESTIMATES_PATIENCE;
+    let patience = further_patience(std::slice::from_ref(member), FURTHER_ESTIMATES_PATIENCE);
+    let until = Instant::now() + patience;
     let answer = member.endpoint.call_until::<Value>("eth_call", json!([object, "latest"]), until);
     answer.await.is_ok()
 }

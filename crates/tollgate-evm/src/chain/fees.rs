@@ -8,8 +8,6 @@ pub(in crate::chain) mod endpoint_quotes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt;
-use futures_util::stream::FuturesUnordered;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout, timeout_at};
 use tollgate_model::fee_agreement::{Agreement, RecentPrice, SECOND_PRICE_PATIENCE, agree};
@@ -21,10 +19,11 @@ use super::corroboration::SingleSource;
 use super::disagreements::{Basis, Claim, Subject};
 use super::pool_member::{PoolMember, RecentHead};
 use super::router::{Needs, Router, unavailable};
+use super::votes::{further_patience, gather};
 
 /// Endpoints that are asked for one quote: with three, a wrong one decides nothing (I16).
 const VOTERS_MAX: usize = 3;
-/// The time that the others have after the first endpoint has answered.
+/// The least time that the others have after the first endpoint has answered.
 const FURTHER_QUOTES_PATIENCE: Duration = Duration::from_millis(500);
 /// The maximum age of a head whose base fee bounds prices: about two blocks, in which it can't fall by half.
 const PROVEN_FEE_AGE_MAX: Duration = Duration::from_secs(30);
@@ -226,22 +225,15 @@ async fn read_quotes(
     deadline: Instant,
     refusals: &mut Vec<String>,
 ) -> Vec<EndpointQuotes> {
-    let ask = |member: Arc<PoolMember>| async move {
-        let said = timeout_at(deadline, quotes_of(&member, deadline)).await;
-        let said = said.unwrap_or_else(|_| Err("no answer in time".to_owned()));
-        (member.endpoint.name().to_owned(), said)
-    };
-    let mut asked: FuturesUnordered<_> = members.into_iter().map(ask).collect();
-    let (mut quotes, mut until) = (Vec::new(), deadline);
-    while let Ok(Some((name, said))) = timeout_at(until, asked.next()).await {
-        match said {
-            Ok(of_endpoint) => {
-                quotes.push((name, of_endpoint));
-                until = until.min(Instant::now() + FURTHER_QUOTES_PATIENCE);
-            }
-            Err(why) => refusals.push(format!("{name}: {why}")),
-        }
-    }
+    let patience = further_patience(&members, FURTHER_QUOTES_PATIENCE);
+    let asked = members.iter().map(async |member| {
+        let told = timeout_at(deadline, quotes_of(member, deadline)).await;
+        let told = told.unwrap_or_else(|_| Err("no answer in time".to_owned()));
+        let name = member.endpoint.name();
+        told.map(|quotes| (name.to_owned(), quotes)).map_err(|why| format!("{name}: {why}"))
+    });
+    let (quotes, errors) = gather(asked, deadline, patience).await;
+    refusals.extend(errors);
     quotes
 }
 

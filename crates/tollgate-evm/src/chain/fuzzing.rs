@@ -8,8 +8,9 @@ use tollgate_model::{Address, B256, Bytes, U256};
 use super::block_proof::{prove, proven_base_fee, proven_receipts};
 use super::blocks::block_of;
 use super::fees::endpoint_quotes::{dynamic, legacy, scaled, tips};
+use super::logs::log_entry;
 use super::pools::content;
-use super::receipts::{log_entry, mined_in};
+use super::receipts::mined_in;
 use super::revert_reason::{reason, revert_data};
 use crate::endpoint::json::{
     BlockJson, FeeHistoryJson, FullBlockJson, PoolJson, Quantity, ReceiptJson, ReceiptLogsJson,

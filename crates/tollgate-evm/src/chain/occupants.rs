@@ -186,7 +186,7 @@ pub(super) async fn prove_slot(
     }
 }
 
-/// What the other endpoints have where one endpoint shows a transaction.
+/// The other endpoints' contents of a slot in which one endpoint shows a transaction.
 #[derive(Clone, Copy, Debug, Default)]
 struct OtherBlocks {
     /// The same transaction in the same block.

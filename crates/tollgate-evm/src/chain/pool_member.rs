@@ -283,7 +283,7 @@ impl PoolMember {
         let endpoint = self.endpoint.name();
         match &chain_check {
             ChainCheck::Failed(why) if chain_check != before => {
-                tracing::error!(endpoint, %why, "endpoint refused: it is on another chain");
+                tracing::error!(endpoint, error = %why, "endpoint refused: it is on another chain");
             }
             ChainCheck::Passed if matches!(before, ChainCheck::Failed(_)) => {
                 tracing::info!(endpoint, "endpoint used: it is on the chain now");

@@ -127,7 +127,11 @@ impl Ballot<'_> {
                 continue;
             }
             let endpoint = member.endpoint.name();
-            warn!(endpoint, number, "block of an endpoint ignored: it does not match its hash");
+            warn!(
+                endpoint,
+                block = number,
+                "block of an endpoint ignored: it does not match its hash"
+            );
             for (of, vote) in self.votes.iter_mut().flatten() {
                 if of.place == member.place {
                     *vote = ReceiptVote::Silent;

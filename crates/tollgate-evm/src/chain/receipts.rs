@@ -9,23 +9,18 @@ use std::time::Duration;
 use futures_util::{StreamExt, stream};
 use serde_json::json;
 use tokio::time::Instant;
-use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable, LogEntry};
+use tollgate_model::port::chain::{BlockReceipts, BlockRef, ChainUnavailable};
 use tollgate_model::port::{ReceiptDetails, TxReceipt};
-use tollgate_model::{B256, GasPrice, Route, Text, TxHash, Wei};
+use tollgate_model::{B256, GasPrice, Route, TxHash, Wei};
 
 use super::disagreements::{Basis, Claim, Subject};
-use super::estimate::class_of;
 use super::pool_member::PoolMember;
-use super::revert_reason::{reason, reason_in};
+use super::replay::add_revert_reason;
+use super::revert_reason::reason;
 use super::router::{Needs, Router, unavailable};
-use crate::endpoint::json::{
-    BlockJson, LogJson, ReceiptJson, ReceiptLogsJson, TransactionJson, quantity,
-};
+use crate::endpoint::json::{BlockJson, ReceiptJson, quantity};
 use crate::endpoint::{Capability, RpcError};
-use tollgate_model::answer::AnswerClass;
 
-/// The longest wait of the reader of one receipt for the revert reason.
-const EXPLAIN_WITHIN: Duration = Duration::from_secs(1);
 /// Single receipts in flight for one block.
 const IN_FLIGHT: usize = 16;
 
@@ -332,89 +327,6 @@ pub(super) async fn receipt(
         Err(_) if absent => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// The log entries of a mined transaction, by the first endpoint that has its receipt in that block.
-pub(super) async fn logs(
-    router: &Router,
-    of: &TxReceipt,
-) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
-    let readers = router.readers(Needs::Block(of.block_number), Instant::now());
-    let params = json!([of.tx_hash.to_string()]);
-    let mut absent = false;
-    let found = router
-        .read(&readers, "eth_getTransactionReceipt", params, |_, answer| {
-            let receipt: Option<ReceiptLogsJson> = answer.map_err(|e: RpcError| e.to_string())?;
-            let is_it = |receipt: &ReceiptLogsJson| {
-                receipt.block_hash.map(|hash| hash.0) == Some(of.block_hash)
-            };
-            let receipt = receipt.filter(is_it);
-            absent |= receipt.is_none();
-            receipt.map(|receipt| receipt.logs).ok_or("not found in that block".to_owned())
-        })
-        .await;
-    match found {
-        Ok(logs) => Ok(Some(logs.into_iter().map(log_entry).collect())),
-        Err(_) if absent => Ok(None),
-        Err(error) => Err(error),
-    }
-}
-
-pub(super) fn log_entry(wire: LogJson) -> LogEntry {
-    LogEntry {
-        address: wire.address.0,
-        topics: wire.topics.into_iter().map(|topic| topic.0).collect(),
-        data: wire.data.0,
-        index: wire.log_index.map(|index| index.0),
-    }
-}
-
-/// Adds the revert reason to the receipt of a failure, if it can be found out.
-pub(super) async fn add_revert_reason(
-    router: &Router,
-    member: &PoolMember,
-    receipt: &mut TxReceipt,
-) {
-    if !receipt.succeeded && receipt.revert_reason.is_none() {
-        let soon = Instant::now() + EXPLAIN_WITHIN;
-        receipt.revert_reason = replay(router, member, receipt, soon).await;
-    }
-}
-
-/// The revert reason, by the first endpoint that can tell it.
-pub(super) async fn revert_reason(router: &Router, of: &TxReceipt) -> Option<Text<2000>> {
-    for member in router.readers(Needs::Block(of.block_number), Instant::now()) {
-        if let Some(reason) = replay(router, &member, of, router.deadline()).await {
-            return Some(reason);
-        }
-    }
-    None
-}
-
-/// Runs a failed transaction again on the state before its block. That may differ from the state at its
-/// place in the block, so the result is for people only.
-async fn replay(
-    router: &Router,
-    member: &PoolMember,
-    receipt: &TxReceipt,
-    deadline: Instant,
-) -> Option<Text<2000>> {
-    let hash = json!([receipt.tx_hash.to_string()]);
-    let call = member.endpoint.call_until("eth_getTransactionByHash", hash, deadline);
-    let tx: TransactionJson = call.await.ok().flatten()?;
-    let mut object = json!({
-        "from": tx.from.0.to_string(),
-        "value": format!("{:#x}", tx.value.0),
-        "data": tx.input.0.to_string(),
-        "gas": quantity(tx.gas.0),
-    });
-    if let Some(to) = tx.to {
-        object["to"] = json!(to.0.to_string());
-    }
-    let params = json!([object, quantity(receipt.block_number.saturating_sub(1))]);
-    let call = member.endpoint.call_until::<serde_json::Value>("eth_call", params, deadline);
-    let error = call.await.err()?;
-    (class_of(router, &error) == AnswerClass::Reverted).then(|| reason_in(&error))
 }
 
 #[cfg(test)]

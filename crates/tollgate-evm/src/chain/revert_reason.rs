@@ -5,6 +5,7 @@
 use alloy_primitives::{U256, hex};
 use tollgate_model::Text;
 
+use super::votes::most_given;
 use crate::endpoint::RpcError;
 
 const ERROR: [u8; 4] = [0x08, 0xc3, 0x79, 0xa0];
@@ -28,6 +29,17 @@ pub(super) fn reason(data: &[u8]) -> Text<2000> {
         _ => None,
     };
     Text::lossy(&text.unwrap_or_else(|| format!("custom error {}", hex::encode_prefixed(data))))
+}
+
+/// The reason among those that endpoints tell: the one that two of them tell, or the only one. If they contradict
+/// each other, all are told.
+pub(super) fn agreed_reason(told: &[Text<2000>]) -> Option<Text<2000>> {
+    let (reason, number) = most_given(told)?;
+    if number > 1 || told.len() == 1 {
+        return Some(reason.clone());
+    }
+    let all: Vec<_> = told.iter().map(Text::as_str).collect();
+    Some(Text::lossy(&format!("endpoints tell different reasons: {}", all.join(" | "))))
 }
 
 /// The revert data within an error's data: hex alone, after a word, or inside JSON.
@@ -99,6 +111,19 @@ mod tests {
         assert_eq!(read(&panic), "panic 0x11: arithmetic overflow or underflow");
         assert_eq!(read("0xdeadbeef"), "custom error 0xdeadbeef");
         assert_eq!(reason(&[]).as_str(), "reverted without a reason");
+    }
+
+    #[test]
+    fn reason_is_the_one_that_two_endpoints_tell_or_all_of_them() {
+        let agreed = |told: &[&str]| {
+            let told: Vec<_> = told.iter().map(|it| Text::lossy(it)).collect();
+            agreed_reason(&told).map(|reason| reason.as_str().to_owned())
+        };
+        assert_eq!(agreed(&[]), None);
+        assert_eq!(agreed(&["poor"]).as_deref(), Some("poor"));
+        assert_eq!(agreed(&["paused", "poor", "poor"]).as_deref(), Some("poor"));
+        let both = "endpoints tell different reasons: paused | poor";
+        assert_eq!(agreed(&["paused", "poor"]).as_deref(), Some(both));
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::block_proof::BlockEvidence;
 use super::config::ChainConfig;
 use super::disagreements::{Basis, Claim, Disagreements, LASTING, Subject};
 use super::head_selection::{HeadReport, HeadSelection};
+use super::in_turn::InTurn;
 use super::lead::Lead;
 use super::pool_member::{ChainCheck, PoolMember};
 use super::send_history::SendHistory;
@@ -41,6 +42,7 @@ pub(super) struct Router {
     /// Blocks that were proven with their receipts, by hash.
     evidence: Mutex<VecDeque<(B256, Arc<BlockEvidence>)>>,
     head: watch::Sender<Option<BlockRef>>,
+    pub(super) followed_since: Instant,
 }
 
 /// The requirement of a read on an endpoint.
@@ -67,6 +69,7 @@ impl Router {
             send_history: Mutex::default(),
             evidence: Mutex::default(),
             head,
+            followed_since: Instant::now(),
         }
     }
 
@@ -281,6 +284,20 @@ impl Router {
         readers
     }
 
+    /// Endpoints for a value that two have to report: the voters, and where there is only one also the best of
+    /// those that lag. One that rests is not waited for, unless it is the best one.
+    pub(super) fn witnesses(
+        &self,
+        needs: Needs,
+        most: usize,
+        now: Instant,
+    ) -> Vec<Arc<PoolMember>> {
+        let voters = self.voters(needs, most, now).len();
+        let best = self.readers(needs, now).into_iter().take(voters.max(2).min(most)).enumerate();
+        let is_awake = |member: &PoolMember| !member.endpoint.health().is_resting(now);
+        best.filter(|(place, it)| *place == 0 || is_awake(it)).map(|(_, it)| it).collect()
+    }
+
     /// Healthy endpoints that announce blocks which they do not deliver.
     pub(super) fn doubted(&self, now: Instant) -> Vec<Arc<PoolMember>> {
         let is_awake = |member: &Arc<PoolMember>| !member.endpoint.health().is_resting(now);
@@ -332,7 +349,7 @@ impl Router {
 
     /// The endpoints one after the other, each with its share of the time.
     pub(super) fn in_turn<'a>(&self, readers: &'a [Arc<PoolMember>]) -> InTurn<'a> {
-        InTurn { left: readers, deadline: self.read_deadline_for(readers) }
+        InTurn::new(readers, self.read_deadline_for(readers))
     }
 
     /// Asks one endpoint after the other until `accept` takes an answer.
@@ -355,37 +372,6 @@ impl Router {
             }
         }
         Err(unavailable(method, &refusals))
-    }
-
-    /// Asks one endpoint after the other until one answers without an error.
-    pub(super) async fn ask<T: DeserializeOwned>(
-        &self,
-        needs: Needs,
-        method: &'static str,
-        params: Value,
-    ) -> Result<T, ChainUnavailable> {
-        let readers = self.readers(needs, Instant::now());
-        self.read(&readers, method, params, |_, answer| answer.map_err(|e| e.to_string())).await
-    }
-}
-
-/// Endpoints one after the other, each with its deadline.
-pub(super) struct InTurn<'a> {
-    left: &'a [Arc<PoolMember>],
-    deadline: Instant,
-}
-
-impl<'a> Iterator for InTurn<'a> {
-    type Item = (&'a Arc<PoolMember>, Instant);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let now = Instant::now();
-        let time = self.deadline.saturating_duration_since(now);
-        let (member, behind) = self.left.split_first().filter(|_| !time.is_zero())?;
-        // One that hangs must not use up the time of the next ones.
-        let share = time / self.left.len() as u32;
-        self.left = behind;
-        Some((member, now + share))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Searches every endpoint for the receipts of a slot's attempts.
+//! Searches every endpoint for the receipts of a slot's attempts, and any endpoint for a transaction.
 //!
 //! Owns no state; [`tollgate_model::reconcile`] judges the answers. "Not there" counts only if the
 //! endpoint had executed the slot *before* it was asked for the receipts. Its count is read first: a
@@ -12,15 +12,16 @@ use futures_util::future::join_all;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tollgate_model::port::TxReceipt;
-use tollgate_model::port::chain::SlotSearch;
+use tollgate_model::port::chain::{ChainUnavailable, SlotSearch, TxLocation};
 use tollgate_model::reconcile::ReceiptLookup;
-use tollgate_model::{Address, Nonce, TxHash};
+use tollgate_model::{Address, Nonce, Route, TxHash};
 
 use super::corroboration::ChainSource;
 use super::pool_member::{ChainCheck, PoolMember};
-use super::receipts::{add_revert_reason, mined_in};
-use super::router::Router;
-use crate::endpoint::json::{Quantity, ReceiptJson};
+use super::receipts::mined_in;
+use super::replay::add_revert_reason;
+use super::router::{Router, unavailable};
+use crate::endpoint::json::{Quantity, ReceiptJson, TransactionJson};
 use crate::endpoint::{RpcError, RpcErrorKind};
 
 /// One endpoint's answer about one attempt, with the receipt if there is one.
@@ -121,5 +122,46 @@ fn read(
             None => (ReceiptLookup::NoAnswer, None),
         },
         Err(_) => (ReceiptLookup::NoAnswer, None),
+    }
+}
+
+/// Finds a transaction at any endpoint of its route.
+pub(super) async fn sighting(
+    router: &Router,
+    of: TxHash,
+    route: Route,
+) -> Result<Option<TxLocation>, ChainUnavailable> {
+    let now = Instant::now();
+    let mut readers = router.readers_on(route, now);
+    // Resting endpoints are not waited for, unless there are no others.
+    let awake = readers.iter().take_while(|m| !m.endpoint.health().is_resting(now)).count();
+    readers.truncate(awake.max(1));
+    let deadline = router.read_deadline_for(&readers);
+    let answers = join_all(readers.iter().map(async |member| {
+        let params = json!([of.to_string()]);
+        let call = member.endpoint.call_until("eth_getTransactionByHash", params, deadline);
+        (member.endpoint.name(), call.await)
+    }))
+    .await;
+    let (mut pending, mut answered, mut refusals) = (false, false, Vec::new());
+    for (name, answer) in answers {
+        let seen: Option<TransactionJson> = match answer {
+            Ok(seen) => seen,
+            Err(error) => {
+                refusals.push(format!("{name}: {error}"));
+                continue;
+            }
+        };
+        answered = true;
+        let Some(seen) = seen.filter(|seen| seen.hash.0 == of) else { continue };
+        // One endpoint may have it in a block while another still has it in the pool.
+        if let (Some(number), Some(hash)) = (seen.block_number, seen.block_hash) {
+            return Ok(Some(TxLocation::InBlock { number: number.0, hash: hash.0 }));
+        }
+        pending = true;
+    }
+    match answered {
+        true => Ok(pending.then_some(TxLocation::Pending)),
+        false => Err(unavailable("eth_getTransactionByHash", &refusals)),
     }
 }

@@ -67,7 +67,7 @@ async fn receipts_have_the_time_of_their_block_and_logs_are_read_on_demand() {
     assert_eq!(receipt.details.block_time, time);
     assert_eq!(chain.receipt(hash[0], Public).await.unwrap().unwrap().details.block_time, time);
 
-    let logs = chain.logs(&receipt).await.unwrap().unwrap();
+    let logs = chain.logs(&receipt).await.unwrap().unwrap().entries;
     assert_eq!((logs.len(), logs[0].index), (1, Some(5)));
     assert_eq!((logs[0].address, &logs[0].data[..]), (Address::repeat_byte(9), &[1, 2][..]));
     assert_eq!(logs[0].topics, [B256::repeat_byte(3)]);

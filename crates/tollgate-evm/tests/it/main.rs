@@ -12,6 +12,7 @@ mod explaining;
 mod fake;
 mod fee_quotes;
 mod occupant_proofs;
+mod one_voice;
 mod overriding;
 mod private;
 mod properties;

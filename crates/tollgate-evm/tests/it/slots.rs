@@ -25,7 +25,7 @@ async fn search(chain: &EvmChain, slot: u64) -> SlotSearch {
     chain.search(SOMEBODY, nonce(slot), &[OLDER, OURS]).await
 }
 
-/// What each endpoint says of both attempts, if it says the same of both, in any order of endpoints.
+/// Each endpoint's answer about both attempts, if it says the same of both, in any order of endpoints.
 async fn said(chain: &EvmChain, slot: u64) -> Vec<ReceiptLookup> {
     let SlotSearch { looked, .. } = search(chain, slot).await;
     assert_eq!(looked[0], looked[1]);
