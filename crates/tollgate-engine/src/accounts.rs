@@ -242,10 +242,10 @@ impl Accounts {
             match self.open(&key, address).await {
                 Ok(_) => {
                     progress.opened.insert(address, key.clone());
-                    info!(%address, %key, "account opened");
+                    info!(account = %address, %key, "account opened");
                 }
                 Err(error) => {
-                    warn!(%address, %error, "account not served here");
+                    warn!(account = %address, %error, "account not served here");
                     progress.unopened.insert(address, (account, Instant::now() + RETRY_INTERVAL));
                 }
             }
@@ -268,7 +268,7 @@ impl Accounts {
             if key != KeyRef::Caller {
                 self.keys.close(address);
             }
-            info!(%address, "account removed");
+            info!(account = %address, "account removed");
         }
         Ok(())
     }

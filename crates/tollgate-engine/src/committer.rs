@@ -9,7 +9,10 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use tokio::sync::{Mutex, mpsc, oneshot};
+use tokio::time::Instant;
+use tollgate_metrics::{ChainMetrics, CommitResult, FencedOp};
 use tollgate_model::NodeId;
+use tollgate_model::event::EventKinds;
 use tollgate_model::port::{FencedBatch, Section, SectionOutcome, Store, StoreError};
 use tracing::error;
 
@@ -32,6 +35,7 @@ struct CommitJob {
 #[derive(Clone)]
 pub(crate) struct Committer {
     lanes: Arc<[mpsc::Sender<CommitJob>]>,
+    metrics: Arc<ChainMetrics>,
 }
 
 impl Committer {
@@ -39,21 +43,24 @@ impl Committer {
     pub(crate) fn start(
         store: &Arc<dyn Store>,
         node: &NodeId,
-        batch_max: usize,
+        (batch_max, events): (usize, EventKinds),
         actors: &ActorGroup,
+        metrics: &Arc<ChainMetrics>,
     ) -> Self {
         let lane = |_| {
             let (jobs, inbox) = mpsc::channel(WAITING_MAX);
-            let lane = Arc::new(Lane { store: store.clone(), node: node.clone(), batch_max });
+            let (store, node, metrics) = (store.clone(), node.clone(), metrics.clone());
+            let lane = Arc::new(Lane { store, node, batch_max, events, metrics });
             let inbox = Arc::new(Mutex::new(inbox));
             supervise(actors, "committer", move || lane.clone().run(inbox.clone()));
             jobs
         };
-        Self { lanes: (0..LANES).map(lane).collect() }
+        Self { lanes: (0..LANES).map(lane).collect(), metrics: metrics.clone() }
     }
 
     /// Commits one section, together with whatever else waits.
     pub(crate) async fn commit(&self, section: Section) -> Result<SectionOutcome, StoreError> {
+        let _waiting = Waiting::begin(&self.metrics);
         let mut hasher = DefaultHasher::new();
         section.lease.submitter.hash(&mut hasher);
         let lane = (hasher.finish() % self.lanes.len() as u64) as usize;
@@ -65,10 +72,28 @@ impl Committer {
     }
 }
 
+/// Counts a section as long as its caller waits for it.
+struct Waiting<'a>(&'a ChainMetrics);
+
+impl<'a> Waiting<'a> {
+    fn begin(metrics: &'a ChainMetrics) -> Self {
+        metrics.writer_queue_depth.add(1.0);
+        Self(metrics)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.writer_queue_depth.add(-1.0);
+    }
+}
+
 struct Lane {
     store: Arc<dyn Store>,
     node: NodeId,
     batch_max: usize,
+    events: EventKinds,
+    metrics: Arc<ChainMetrics>,
 }
 
 impl Lane {
@@ -95,10 +120,16 @@ impl Lane {
         if sections.is_empty() {
             return;
         }
+        let metrics = &self.metrics;
+        metrics.writer_batch_submitters.observe_count(sections.len());
+        metrics.writer_batch_size.observe_count(sections.iter().map(Section::ops).sum());
+        let begun = Instant::now();
         let outcomes = match FencedBatch::new(self.node.clone(), sections) {
-            Ok(batch) => self.store.commit(&batch).await,
+            Ok(batch) => self.store.commit(&batch.with_events(self.events)).await,
             Err(invalid) => Err(invalid.into()),
         };
+        metrics.commit_seconds.observe(begun.elapsed());
+        self.count(&outcomes, replies.len());
         match outcomes {
             Ok(outcomes) => {
                 for (reply, outcome) in replies.into_iter().zip(outcomes) {
@@ -106,12 +137,40 @@ impl Lane {
                 }
             }
             Err(why) => {
-                error!(%why, "batch failed");
+                error!(error = %why, "batch failed");
                 for reply in replies {
                     let _ = reply.send(Err(why.clone()));
                 }
             }
         }
+    }
+
+    fn count(&self, outcomes: &Result<Vec<SectionOutcome>, StoreError>, sections: usize) {
+        let counters = &self.metrics.commit_total;
+        let failed = match outcomes {
+            Ok(outcomes) => {
+                for result in outcomes.iter().map(result_of) {
+                    counters.inc(result);
+                    if result == CommitResult::Fenced {
+                        self.metrics.lease_fenced_total.inc(FencedOp::Commit);
+                    }
+                }
+                return;
+            }
+            Err(StoreError::CommitUnknown(_)) => CommitResult::Unknown,
+            Err(_) => CommitResult::Error,
+        };
+        counters.add(failed, sections as u64);
+    }
+}
+
+/// The name of an outcome in metrics.
+const fn result_of(outcome: &SectionOutcome) -> CommitResult {
+    match outcome {
+        SectionOutcome::Committed { .. } => CommitResult::Committed,
+        SectionOutcome::Fenced => CommitResult::Fenced,
+        SectionOutcome::Stale { .. } => CommitResult::Stale,
+        SectionOutcome::Refused(_) => CommitResult::Refused,
     }
 }
 
@@ -121,7 +180,7 @@ fn answer_invalid(job: CommitJob) -> Option<(Section, OutcomeSender)> {
     match job.section.check() {
         Ok(()) => Some((job.section, job.reply)),
         Err(invalid) => {
-            error!(submitter = %job.section.lease.submitter, %invalid, "section refused");
+            error!(submitter = %job.section.lease.submitter, error = %invalid, "section refused");
             let _ = job.reply.send(Err(invalid.into()));
             None
         }

@@ -1,8 +1,10 @@
 //! The ports, options and channels that all actors of a node share.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tollgate_metrics::ChainMetrics;
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::chain::Chain;
@@ -36,6 +38,7 @@ pub(crate) struct Context {
     pub(crate) checkpoints: Arc<dyn Checkpoints>,
     pub(crate) policies: Policies,
     pub(crate) alerts: Arc<dyn Alerts>,
+    pub(crate) metrics: Arc<ChainMetrics>,
     pub(crate) actors: ActorGroup,
     pub(crate) options: EngineOptions,
     pub(crate) committer: Committer,
@@ -48,6 +51,34 @@ pub(crate) struct Context {
     pub(crate) accounts: Arc<Accounts>,
     pub(crate) pools: PoolMemory,
     pub(crate) placement: Placement,
+    pub(crate) counts: EventCounts,
+}
+
+/// Events since the start that are judged by how often they happen.
+#[derive(Default)]
+pub(crate) struct EventCounts {
+    fenced: AtomicU64,
+    resends: AtomicU64,
+}
+
+impl EventCounts {
+    /// A worker stopped because another node has its submitter.
+    pub(crate) fn note_fenced(&self) {
+        self.fenced.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Transactions were claimed to be sent again.
+    pub(crate) fn note_resends(&self, count: usize) {
+        self.resends.fetch_add(count as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn fenced(&self) -> u64 {
+        self.fenced.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn resends(&self) -> u64 {
+        self.resends.load(Ordering::Relaxed)
+    }
 }
 
 impl Context {

@@ -1,6 +1,10 @@
 //! Creates as callers hand them to an engine, and their answers.
 
+use std::sync::Arc;
+
 use thiserror::Error;
+use tokio::time::Instant;
+use tollgate_metrics::{ChainMetrics, CreateResult};
 use tollgate_model::authorization::AuthorizationRefused;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
@@ -28,6 +32,42 @@ impl Created {
             Self::Known(tx_id) => *tx_id,
         }
     }
+}
+
+/// Counts a create by its result, and the time from its arrival to its commit.
+#[derive(Clone, Debug)]
+pub(crate) struct CreateTimer {
+    metrics: Arc<ChainMetrics>,
+    begun: Instant,
+}
+
+impl CreateTimer {
+    pub(crate) fn begin(metrics: &Arc<ChainMetrics>) -> Self {
+        Self { metrics: metrics.clone(), begun: Instant::now() }
+    }
+
+    pub(crate) fn note(&self, answer: &Result<Created, CreateError>) {
+        if let Ok(Created::New(_)) = answer {
+            self.metrics.tx_accepted_seconds.observe(self.begun.elapsed());
+        }
+        if let Some(result) = result_of(answer) {
+            self.metrics.tx_create_total.inc(result);
+        }
+    }
+}
+
+/// The name of a create's result in metrics; `None` if another node carries it out.
+fn result_of(answer: &Result<Created, CreateError>) -> Option<CreateResult> {
+    Some(match answer {
+        Ok(Created::New(_)) => CreateResult::Created,
+        Ok(Created::Known(_)) => CreateResult::Known,
+        Err(CreateError::RequestIdConflict(_)) => CreateResult::Conflict,
+        Err(CreateError::Unserved(Unserved::NotOwner(_))) => return None,
+        Err(CreateError::Unserved(Unserved::UnknownSubmitter)) => CreateResult::Refused,
+        Err(CreateError::Unserved(Unserved::Busy)) => CreateResult::Busy,
+        Err(CreateError::Unserved(_)) => CreateResult::Unavailable,
+        Err(_) => CreateResult::Refused,
+    })
 }
 
 /// The result of a simulated create.

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tollgate_metrics::ChainMetrics;
 use tollgate_model::fees::FeeCaps;
+use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, LogEntry};
+use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, Logs};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
@@ -15,8 +17,10 @@ use tollgate_model::{Address, ChainId, NodeId, Nonce, Submitter, Timestamp, Wei}
 
 use crate::account_pool::PoolMemory;
 use crate::accounts::{self, Accounts};
+use crate::balances;
 use crate::committer::Committer;
-use crate::context::{AttemptIndex, Context};
+use crate::context::{AttemptIndex, Context, EventCounts};
+use crate::default_ports::CountedAlerts;
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
 use crate::mailbox::{Mailbox, WorkerEvent};
@@ -56,6 +60,8 @@ pub struct EnginePorts {
     pub alerts: Arc<dyn Alerts>,
     /// The keys of accounts that are opened while the engine runs.
     pub keys: Arc<dyn Keys>,
+    /// The counters of the chain; `Arc::default()` where nobody reads them.
+    pub metrics: Arc<ChainMetrics>,
 }
 
 /// A running engine for one chain. Cheap to clone.
@@ -122,10 +128,14 @@ impl Engine {
             policies,
             alerts,
             keys,
+            metrics,
         } = ports;
-        let actors = ActorGroup::of_chain(chain.chain_id());
-        let committer = Committer::start(&store, &node, options.batch_max, &actors);
-        let keeper = Keeper::start(store.clone(), node.clone(), options.lease, &actors);
+        let alerts: Arc<dyn Alerts> = Arc::new(CountedAlerts::new(alerts, metrics.clone()));
+        let actors = ActorGroup::of_chain(chain.chain_id(), metrics.clone());
+        let batches = (options.batch_max, options.events);
+        let committer = Committer::start(&store, &node, batches, &actors, &metrics);
+        let keeper =
+            Keeper::start(store.clone(), node.clone(), options.lease, &actors, metrics.clone());
         let lookup = RequestLookup::start(&store, &actors);
         let attempts = AttemptIndex::default();
         let configured = options.served_with(signer.as_ref());
@@ -141,6 +151,7 @@ impl Engine {
             workers: workers.clone(),
             alerts: alerts.clone(),
             alert_after: options.receipt_alert_after,
+            metrics: metrics.clone(),
         });
         let reader = Arc::new(ReceiptReader::new(setup.clone()));
         let older_blocks = Arc::new(OlderBlocks::new(setup.clone()));
@@ -152,6 +163,8 @@ impl Engine {
             older_blocks: older_blocks.clone(),
             support: support.clone(),
             view,
+            clock: clock.clone(),
+            metrics: metrics.clone(),
         });
         supervise(&actors, "tracker", move || tracker.clone().run());
         let context = Context {
@@ -164,6 +177,7 @@ impl Engine {
             checkpoints,
             policies,
             alerts,
+            metrics,
             actors: actors.clone(),
             options,
             committer,
@@ -176,12 +190,15 @@ impl Engine {
             accounts,
             pools: PoolMemory::default(),
             placement,
+            counts: EventCounts::default(),
         };
         let engine = Self { context: Arc::new(context), workers };
         let (context, workers) = (Arc::downgrade(&engine.context), Arc::downgrade(&engine.workers));
         let (seen, at_work) = (context.clone(), workers.clone());
         let followed = Arc::downgrade(&engine.context);
+        let watched = followed.clone();
         supervise(&actors, "accounts", move || accounts::follow(followed.clone()));
+        supervise(&actors, "balances", move || balances::watch(watched.clone()));
         supervise(&actors, "orphans", move || adopt(context.clone(), workers.clone()));
         supervise(&actors, "guard", move || wake_idle(seen.clone(), at_work.clone()));
         engine
@@ -266,6 +283,11 @@ impl Engine {
         NonceRules { mode, ..self.context.nonce_rules(of) }.open_slots_max()
     }
 
+    /// The rule by which a block counts as settled.
+    pub fn finality(&self) -> FinalityRule {
+        self.context.options.finality
+    }
+
     /// The mode of accounts that are opened without one.
     pub fn default_mode(&self) -> Mode {
         self.context.options.nonces.mode
@@ -291,9 +313,34 @@ impl Engine {
         self.context.chain.counts(of).await
     }
 
+    /// The counters of the chain.
+    pub fn metrics(&self) -> &Arc<ChainMetrics> {
+        &self.context.metrics
+    }
+
     /// The number of actors that panicked and were restarted.
     pub fn deaths(&self) -> u64 {
         self.context.actors.restarts()
+    }
+
+    /// Workers that stopped because another node had their submitter, since the start.
+    pub fn fenced(&self) -> u64 {
+        self.context.counts.fenced()
+    }
+
+    /// Transactions that were sent again, since the start.
+    pub fn resends(&self) -> u64 {
+        self.context.counts.resends()
+    }
+
+    /// True if a transaction that was sent waits for a block.
+    pub fn waits_for_blocks(&self) -> bool {
+        !self.context.attempts.is_empty()
+    }
+
+    /// The number of nonces of one submitter that callers may hold; `None` if they may hold none.
+    pub fn reservations_max(&self) -> Option<u32> {
+        self.context.options.reservations.map(|limits| limits.outstanding_max)
     }
 
     /// An account's balance.
@@ -302,7 +349,7 @@ impl Engine {
     }
 
     /// The log entries of a mined transaction; `None` if no endpoint has its receipt.
-    pub async fn logs(&self, of: &TxReceipt) -> Result<Option<Vec<LogEntry>>, ChainUnavailable> {
+    pub async fn logs(&self, of: &TxReceipt) -> Result<Option<Logs>, ChainUnavailable> {
         self.context.chain.logs(of).await
     }
 

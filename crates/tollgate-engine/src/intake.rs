@@ -3,6 +3,7 @@
 //! it durable.
 
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use tollgate_model::expiry::is_expired;
 use tollgate_model::fees::first_offer;
 use tollgate_model::port::chain::Call;
@@ -18,7 +19,7 @@ use tollgate_model::{
 
 use crate::authorizations::authorize;
 use crate::context::Context;
-use crate::create::{CreateError, Created, SignedIntent, Simulated};
+use crate::create::{CreateError, CreateTimer, Created, SignedIntent, Simulated};
 use crate::engine::Engine;
 use crate::errors::Unserved;
 use crate::worker::{Command, CreateJob};
@@ -47,9 +48,20 @@ impl Engine {
         request_id: Option<RequestId>,
         intent: Intent,
     ) -> Result<PreparedCreate, CreateError> {
-        // The worker looks every request up again, together with the others of its batch: the same
-        // request may be made durable meanwhile.
-        let asked = intent.to_payload()?;
+        let timer = CreateTimer::begin(&self.context.metrics);
+        let prepared = self.prepare_intent(submitter, request_id, intent, &timer).await;
+        prepared.inspect_err(|refused| timer.note(&Err(refused.clone())))
+    }
+
+    async fn prepare_intent(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        intent: Intent,
+        timer: &CreateTimer,
+    ) -> Result<PreparedCreate, CreateError> {
+        // The same request may be made durable meanwhile: the worker knows what it wrote since.
+        let (asked, looked_up) = (intent.to_payload()?, Instant::now());
         if let Some(known) = look_up(&self.context, submitter, request_id.as_ref(), &asked).await? {
             return Ok(PreparedCreate::Known(known));
         }
@@ -60,10 +72,15 @@ impl Engine {
         }
         self.context.accounts.judge(submitter.address, &intent)?;
         check_times(&intent, self.now())?;
+        let is_whole = intent.gas.is_some() && intent.authorization_list.is_empty();
         let mut intent = fill_in(&self.context, submitter, intent).await?;
         authorize(&self.context, submitter, &mut intent).await?;
-        let payload = Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?;
-        let new = NewCreate { submitter, request_id, intent, payload, signed: None };
+        let payload = match is_whole {
+            true => asked,
+            false => Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?,
+        };
+        let (signed, timer) = (None, timer.clone());
+        let new = NewCreate { submitter, request_id, intent, payload, signed, looked_up, timer };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
@@ -75,9 +92,21 @@ impl Engine {
         request_id: Option<RequestId>,
         signed: SignedIntent,
     ) -> Result<PreparedCreate, CreateError> {
+        let timer = CreateTimer::begin(&self.context.metrics);
+        let prepared = self.prepare_signed_intent(submitter, request_id, signed, &timer).await;
+        prepared.inspect_err(|refused| timer.note(&Err(refused.clone())))
+    }
+
+    async fn prepare_signed_intent(
+        &self,
+        submitter: Submitter,
+        request_id: Option<RequestId>,
+        signed: SignedIntent,
+        timer: &CreateTimer,
+    ) -> Result<PreparedCreate, CreateError> {
         let request_id = Some(signed.request_id(request_id)?);
         let SignedIntent { mut intent, nonce, attempt } = signed;
-        let payload = intent.to_payload()?;
+        let (payload, looked_up) = (intent.to_payload()?, Instant::now());
         if let Some(known) =
             look_up(&self.context, submitter, request_id.as_ref(), &payload).await?
         {
@@ -93,30 +122,38 @@ impl Engine {
         self.context.accounts.judge(submitter.address, &intent).map_err(Refusal::in_raw_tx)?;
         check_route(&self.context, &intent)?;
         authorize(&self.context, submitter, &mut intent).await?;
-        let signed = Some((nonce, attempt));
-        let new = NewCreate { submitter, request_id, intent, payload, signed };
+        let (signed, timer) = (Some((nonce, attempt)), timer.clone());
+        let new = NewCreate { submitter, request_id, intent, payload, signed, looked_up, timer };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
     /// Queues a prepared create with its submitter's worker before it returns: creates of one
     /// submitter get their nonces in the order of these calls.
     pub fn submit(&self, prepared: PreparedCreate) -> PendingCreate {
-        let NewCreate { submitter, request_id, intent, payload, signed } = match prepared {
+        let new = match prepared {
             PreparedCreate::Known(tx_id) => {
-                return PendingCreate::Decided(Ok(Created::Known(tx_id)));
+                let known = Ok(Created::Known(tx_id));
+                CreateTimer::begin(&self.context.metrics).note(&known);
+                return PendingCreate::Decided(known);
             }
             PreparedCreate::New(new) => *new,
         };
+        let NewCreate { submitter, request_id, intent, payload, signed, looked_up, timer } = new;
         let (reply, answer) = oneshot::channel();
-        let tx_id = self.context.ids.tx_id();
-        let create = CreateJob { tx_id, request_id, intent, payload, signed, reply };
+        let (tx_id, watch) = (self.context.ids.tx_id(), timer.clone());
+        let create =
+            CreateJob { tx_id, request_id, intent, payload, signed, looked_up, reply, timer };
         match enqueue(self, submitter, create) {
             Ok(()) => PendingCreate::Queued(answer),
-            Err(error) => PendingCreate::Decided(Err(error)),
+            Err(error) => {
+                let refused = Err(error);
+                watch.note(&refused);
+                PendingCreate::Decided(refused)
+            }
         }
     }
 
-    /// What a create would use and pay, or the transaction that it would be answered with. Nothing is
+    /// The gas and the price of a create, or the transaction that it would be answered with. Nothing is
     /// written, and no nonce is used.
     pub async fn simulate(
         &self,
@@ -220,7 +257,7 @@ pub(crate) async fn funds_left(
     Ok(open.available(&funds))
 }
 
-/// What a submitter's open transactions may cost. The worker knows if there is one here; else
+/// The most that a submitter's open transactions may cost. The worker knows if there is one here; else
 /// the store is read.
 async fn open_costs(engine: &Engine, submitter: Submitter) -> Result<OpenCosts, CreateError> {
     if engine.workers.works_for(submitter) {
@@ -292,7 +329,7 @@ fn check_times(intent: &Intent, now: Timestamp) -> Result<(), CreateError> {
     Ok(schedule::check(intent, now)?)
 }
 
-/// Whether this node can sign for a submitter. One that takes only what others have signed for it
+/// Returns whether this node can sign for a submitter. One that takes only what others have signed for it
 /// is not the place to ask if another node serves it, too.
 fn check_key(context: &Context, submitter: Submitter) -> Result<(), CreateError> {
     if context.has_key(submitter) {
@@ -393,6 +430,9 @@ pub struct NewCreate {
     intent: Intent,
     payload: Payload,
     signed: Option<(Nonce, NewAttempt)>,
+    /// When the look-up of the request began.
+    looked_up: Instant,
+    timer: CreateTimer,
 }
 
 /// A create whose outcome can be waited for.

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::{Mutex as AsyncMutex, mpsc, oneshot};
+use tollgate_metrics::{ChainMetrics, FencedOp, RenewResult};
 use tollgate_model::port::{Lease, LeaseTerms, Store, StoreError};
 use tollgate_model::{NodeId, Submitter};
 use tracing::warn;
@@ -20,6 +21,7 @@ use crate::supervisor::{ActorGroup, supervise};
 pub(crate) struct Keeper {
     leases: Arc<Leases>,
     releases: mpsc::Sender<Release>,
+    metrics: Arc<ChainMetrics>,
 }
 
 /// A lease to let go of, and who waits for it.
@@ -37,13 +39,17 @@ impl Keeper {
         node: NodeId,
         terms: LeaseTerms,
         actors: &ActorGroup,
+        metrics: Arc<ChainMetrics>,
     ) -> Self {
         let leases = Arc::new(Leases::default());
         let held = Arc::downgrade(&leases);
         let (releases, ended) = mpsc::channel(RELEASED_AT_ONCE);
         let ended = Arc::new(AsyncMutex::new(ended));
         let (releasing, releaser) = (store.clone(), node.clone());
-        supervise(actors, "keeper", move || run(store.clone(), node.clone(), terms, held.clone()));
+        let counters = metrics.clone();
+        supervise(actors, "keeper", move || {
+            run(store.clone(), node.clone(), terms, (held.clone(), counters.clone()))
+        });
         supervise(actors, "releaser", move || {
             let (store, node, ended) = (releasing.clone(), releaser.clone(), ended.clone());
             async move {
@@ -54,7 +60,7 @@ impl Keeper {
                 release_together(&mut *ended.lock().await, release).await;
             }
         });
-        Self { leases, releases }
+        Self { leases, releases, metrics }
     }
 
     /// Lets a lease go, together with whatever else is let go of at the time.
@@ -66,7 +72,9 @@ impl Keeper {
     }
 
     pub(crate) fn keep(&self, lease: Lease, mailbox: Mailbox) {
-        lock(&self.leases).insert(lease.submitter, (lease, mailbox));
+        let mut leases = lock(&self.leases);
+        leases.insert(lease.submitter, (lease, mailbox));
+        note_held(&self.metrics, leases.len());
     }
 
     pub(crate) fn forget(&self, lease: Lease) {
@@ -74,10 +82,20 @@ impl Keeper {
         if leases.get(&lease.submitter).is_some_and(|(kept, _)| *kept == lease) {
             leases.remove(&lease.submitter);
         }
+        note_held(&self.metrics, leases.len());
     }
 }
 
-async fn run(store: Arc<dyn Store>, node: NodeId, terms: LeaseTerms, leases: Weak<Leases>) {
+fn note_held(metrics: &ChainMetrics, leases: usize) {
+    metrics.leases_held.set(f64::from(u32::try_from(leases).unwrap_or(u32::MAX)));
+}
+
+async fn run(
+    store: Arc<dyn Store>,
+    node: NodeId,
+    terms: LeaseTerms,
+    (leases, metrics): (Weak<Leases>, Arc<ChainMetrics>),
+) {
     let mut interval = tokio::time::interval(terms.renew_interval());
     interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
@@ -88,9 +106,15 @@ async fn run(store: Arc<dyn Store>, node: NodeId, terms: LeaseTerms, leases: Wea
             continue;
         }
         match store.renew(&node, &held, &terms).await {
-            Ok(kept) => report_lost(&leases, &held, &kept),
+            Ok(kept) => {
+                metrics.lease_renew_total.add(RenewResult::Renewed, kept.len() as u64);
+                report_lost(&leases, &held, &kept, &metrics);
+            }
             // The database is in trouble; the leases may still be good when it is back.
-            Err(error) => warn!(%error, leases = held.len(), "leases not renewed"),
+            Err(error) => {
+                metrics.lease_renew_total.add(RenewResult::Error, held.len() as u64);
+                warn!(%error, leases = held.len(), "leases not renewed");
+            }
         }
     }
 }
@@ -111,16 +135,19 @@ where
     }
 }
 
-fn report_lost(leases: &Leases, held: &[Lease], kept: &[Lease]) {
+fn report_lost(leases: &Leases, held: &[Lease], kept: &[Lease], metrics: &ChainMetrics) {
     let kept: HashSet<&Lease> = kept.iter().collect();
     let mut leases = lock(leases);
     for lost in held.iter().filter(|lease| !kept.contains(lease)) {
         if leases.get(&lost.submitter).is_some_and(|(lease, _)| lease == lost)
             && let Some((_, mailbox)) = leases.remove(&lost.submitter)
         {
+            metrics.lease_renew_total.inc(RenewResult::Lost);
+            metrics.lease_fenced_total.inc(FencedOp::Renew);
             mailbox.post([WorkerEvent::LeaseLost(*lost)]);
         }
     }
+    note_held(metrics, leases.len());
 }
 
 fn lock(leases: &Leases) -> MutexGuard<'_, BTreeMap<Submitter, (Lease, Mailbox)>> {

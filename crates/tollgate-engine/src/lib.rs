@@ -15,7 +15,8 @@
 //! - `account_pool` finds the member of a pool that takes a create.
 //! - `placement` says which node a submitter's work belongs to; `orphans` takes up what nobody owns.
 //! - `reserve` serves callers that send by themselves: nonces from the same cursor, under the same lease.
-//! - `blocks` gives blocks past the threshold to whoever listens, in order, each once.
+//! - `stable_blocks` gives blocks past the threshold to whoever listens, in order, each once.
+//! - `balances` reads the accounts' balances now and then, for metrics.
 //! - `supervisor` restarts an actor that panicked.
 //!
 //! Everything in memory may be lost at any time: a worker that is in doubt starts again from the
@@ -25,6 +26,7 @@ mod account_pool;
 mod accounts;
 mod act;
 mod authorizations;
+mod balances;
 mod committer;
 mod context;
 mod create;
@@ -40,6 +42,7 @@ mod orphans;
 mod placement;
 mod reserve;
 mod sender;
+mod stable_blocks;
 mod supervisor;
 mod tracker;
 mod view;
@@ -59,4 +62,5 @@ pub use intake::{NewCreate, PendingCreate, PreparedCreate};
 pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use placement::{Destination, Place};
 pub use reserve::{Reservations, ReserveError};
+pub use stable_blocks::{StableBlock, StableBlocks};
 pub use view::{ChainView, Standing};

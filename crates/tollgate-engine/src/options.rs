@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate_model::bump::{BumpRules, ClosingPrice};
+use tollgate_model::event::EventKinds;
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules, StrictAdvance};
@@ -26,6 +27,8 @@ pub struct EngineOptions {
     pub lease_idle: Duration,
     /// Operations in one database transaction (`writer.batch_max`).
     pub batch_max: usize,
+    /// The kinds of events that are written (`events.kinds`).
+    pub events: EventKinds,
     /// Work that may wait for one submitter (`submitter.max_queued`).
     pub queued_max: usize,
     /// Nonces. The mode that counts is each submitter's own, in the store.
@@ -67,6 +70,9 @@ pub struct EngineOptions {
     pub presigned: Vec<Address>,
     /// The first nonce of accounts that are opened (`nonce.start_from`).
     pub start_from: Nonce,
+    /// The interval at which the accounts' balances are read for metrics; `None` if never
+    /// (`metrics.balance_interval`).
+    pub balance_interval: Option<Duration>,
     /// Settings that the chain's own entry sets; the others are the node's.
     pub set_by_chain: Vec<&'static str>,
 }
@@ -121,6 +127,7 @@ impl Default for EngineOptions {
             lease: LeaseTerms::default(),
             lease_idle: Duration::from_secs(60),
             batch_max: 500,
+            events: EventKinds::NONE,
             queued_max: 10_000,
             nonces: NonceRules {
                 mode: Mode::Pipelined,
@@ -144,6 +151,7 @@ impl Default for EngineOptions {
             closing_price: ClosingPrice::default(),
             presigned: Vec::new(),
             start_from: Nonce::MIN,
+            balance_interval: None,
             set_by_chain: Vec::new(),
         }
     }

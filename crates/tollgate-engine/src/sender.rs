@@ -174,6 +174,6 @@ fn is_unclear(answer: &SendAnswer) -> bool {
 
 fn outcome(job: SendJob, answer: SendAnswer) -> WorkerEvent {
     let SendJob { tx_id, raw, route, doubted } = job;
-    debug!(%tx_id, class = answer.class.name(), route = route.name(), doubted, "send answered");
+    debug!(%tx_id, class = answer.class.name(), tx_route = route.name(), doubted, "send answered");
     WorkerEvent::Answered(SendOutcome { tx_id, raw, route, answer, doubted })
 }

@@ -6,10 +6,10 @@
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_metrics::ChainMetrics;
 use tollgate_model::ChainId;
 use tracing::{Instrument, Span, error, error_span};
 
@@ -23,21 +23,21 @@ const RESET_AFTER: Duration = Duration::from_secs(60);
 /// The actors of one chain's engine: how often one was restarted, and the span of their log lines.
 #[derive(Clone, Debug)]
 pub(crate) struct ActorGroup {
-    restarts: Arc<AtomicU64>,
+    metrics: Arc<ChainMetrics>,
     span: Span,
 }
 
 impl ActorGroup {
     /// The actors of this chain. Every log line of theirs has its id, whatever the level: one process may
     /// serve several chains.
-    pub(crate) fn of_chain(chain_id: ChainId) -> Self {
+    pub(crate) fn of_chain(chain_id: ChainId, metrics: Arc<ChainMetrics>) -> Self {
         let span = error_span!("engine", chain_id = chain_id.get());
-        Self { restarts: Arc::default(), span }
+        Self { metrics, span }
     }
 
     /// The number of restarts since the start.
     pub(crate) fn restarts(&self) -> u64 {
-        self.restarts.load(Ordering::Relaxed)
+        self.metrics.actor_panics_total.get()
     }
 }
 
@@ -58,8 +58,8 @@ where
                 // The runtime is being shut down.
                 Err(died) if died.is_cancelled() => return,
                 Err(died) => {
-                    group.restarts.fetch_add(1, Ordering::Relaxed);
-                    error!(actor, %died, "actor panicked; restarting");
+                    group.metrics.actor_panics_total.inc();
+                    error!(actor, error = %died, "actor panicked; restarting");
                 }
             }
             if begun.elapsed() > RESET_AFTER {
@@ -74,13 +74,15 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use tokio::sync::mpsc;
 
     #[tokio::test(start_paused = true)]
     async fn an_actor_that_dies_is_started_again_until_it_ends_by_itself() {
         let (starts, mut started) = mpsc::channel(10);
-        let group = ActorGroup::of_chain(ChainId::MIN);
+        let group = ActorGroup::of_chain(ChainId::MIN, Arc::default());
         let lives = Arc::new(AtomicU64::new(0));
         let life = lives.clone();
         supervise(&group, "test", move || {
@@ -100,7 +102,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn pauses_between_restarts_grow_to_their_cap_and_no_further() {
         let (starts, mut started) = mpsc::channel(1);
-        supervise(&ActorGroup::of_chain(ChainId::MIN), "test", move || {
+        supervise(&ActorGroup::of_chain(ChainId::MIN, Arc::default()), "test", move || {
             let starts = starts.clone();
             async move {
                 starts.send(Instant::now()).await.unwrap();

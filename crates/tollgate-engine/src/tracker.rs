@@ -23,9 +23,11 @@ use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
 use tokio::time::Instant;
+use tollgate_metrics::ChainMetrics;
 use tollgate_model::Submitter;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain, ChainUnavailable};
+use tollgate_model::port::clock::Clock;
 use tracing::{debug, warn};
 
 use crate::mailbox::WorkerEvent;
@@ -63,6 +65,8 @@ pub(crate) struct Tracker {
     pub(crate) older_blocks: Arc<OlderBlocks>,
     pub(crate) support: Arc<SupportChecker>,
     pub(crate) view: ValueSender<ChainView>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<ChainMetrics>,
 }
 
 impl Tracker {
@@ -331,6 +335,12 @@ impl Tracker {
         let refs: Vec<BlockRef> = blocks.iter().map(|block| block.at).collect();
         let replaced = view.extend(&refs, self.view_length());
         debug!(block = ?view.head().map(|head| head.number), replaced, "view moved");
+        if replaced > 0 {
+            self.metrics.reorg_total.inc();
+        }
+        if let Some(head) = view.head() {
+            self.metrics.head.note(head.number, self.clock.now());
+        }
         // The view first, because receipts are judged by it.
         self.view.set(view);
         for block in blocks {

@@ -3,8 +3,8 @@
 //! `session` holds what all parts share; `state` is the submitter in memory and `journal` the only way to
 //! change it durably. Around them: `intake` (creates), `evidence` (blocks and nodes), `upkeep` (rules, at each
 //! tick), `commands` (operators, policies, callers that reserve). Waits, then acts to completion, then waits
-//! again. Whatever goes wrong in a way it does not understand makes it forget everything and start again from
-//! the store; a lost lease makes it stop.
+//! again; creates go ahead of evidence, but not for long. Whatever goes wrong in a way it does not understand
+//! makes it forget everything and start again from the store; a lost lease makes it stop.
 
 mod agenda;
 mod alarm;
@@ -14,8 +14,10 @@ mod in_flight;
 mod intake;
 mod journal;
 mod ownership_transfer;
+mod put_off;
 mod session;
 mod state;
+mod state_changes;
 mod upkeep;
 
 use std::collections::HashSet;
@@ -25,10 +27,13 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
 use tokio::time::Instant;
+use tollgate_metrics::{FencedOp, LeaseResult};
 use tollgate_model::ids::InvalidValue;
-use tollgate_model::nonce::SubmitterStatus;
+use tollgate_model::nonce::{Mode, SubmitterStatus};
 use tollgate_model::port::chain::ChainUnavailable;
-use tollgate_model::port::{Acquisition, AlertKind, Lease, Owner, StoreError, SubmitterRecord};
+use tollgate_model::port::{
+    Acquisition, AlertKind, GrantKind, Lease, Owner, StoreError, SubmitterRecord,
+};
 use tollgate_model::{IllegalMove, Submitter};
 use tracing::{info, warn};
 
@@ -44,6 +49,7 @@ pub(crate) use intake::CreateJob;
 use intake::Intake;
 use journal::{Refusals, UnknownCommit};
 use ownership_transfer::OwnershipTransfer;
+use put_off::Turn;
 use session::Session;
 use upkeep::Upkeep;
 
@@ -179,21 +185,23 @@ impl Worker {
             };
             match stop {
                 Stop::Restart(why) => {
-                    warn!(%submitter, %why, "worker restarts from the store");
+                    self.context.metrics.worker_restarts_total.inc();
+                    warn!(%submitter, error = %why, "worker restarts from the store");
                     if !began {
                         inbox.refuse_all(&Unserved::Unavailable(why));
                     }
                     tokio::time::sleep(RESTART_PAUSE).await;
                 }
                 Stop::Fenced => {
-                    warn_fenced(submitter);
+                    self.note_fenced();
                     return inbox.refuse_and_close(None);
                 }
                 Stop::NotOwner(owner) => {
                     // The lease was lost while the store could not be asked, for instance because
                     // this process slept and its database sessions were ended meanwhile.
                     if has_owned {
-                        warn_fenced(submitter);
+                        self.context.metrics.lease_fenced_total.inc(FencedOp::Acquire);
+                        self.note_fenced();
                     }
                     return inbox.refuse_and_close(Some(owner));
                 }
@@ -209,29 +217,39 @@ impl Worker {
         }
     }
 
+    fn note_fenced(&self) {
+        self.context.counts.note_fenced();
+        warn!(submitter = %self.submitter, "fenced: all work for the submitter stops");
+    }
+
     /// Takes the lease, once every commit under an earlier one has a known outcome.
     async fn acquire(
         &self,
         unknown: &mut Option<UnknownCommit>,
     ) -> Result<(Lease, SubmitterRecord), Stop> {
-        let Context { store, node, options, .. } = self.context.as_ref();
+        let Context { store, node, options, metrics, .. } = self.context.as_ref();
         if let Some(commit) = unknown {
             commit.resolve(&self.context).await.map_err(|error| Stop::Restart(error.into()))?;
         }
         *unknown = None;
-        match store.acquire(self.submitter, node, &options.lease).await {
+        let acquired = store.acquire(self.submitter, node, &options.lease).await;
+        metrics.lease_acquire_total.inc(match &acquired {
+            Ok(Acquisition::Granted { kind: GrantKind::First, .. }) => LeaseResult::First,
+            Ok(Acquisition::Granted { kind: GrantKind::Renewed, .. }) => LeaseResult::Kept,
+            Ok(Acquisition::Granted { kind: GrantKind::TakenOver, .. }) => LeaseResult::TakenOver,
+            Ok(Acquisition::Held(_)) => LeaseResult::Held,
+            Err(_) => LeaseResult::Error,
+        });
+        match acquired {
             Ok(Acquisition::Granted { lease, kind, submitter }) => {
-                info!(submitter = %self.submitter, token = lease.token.get(), ?kind, "lease acquired");
+                let (node_id, fencing_token) = (node.as_str(), lease.token.get());
+                info!(submitter = %self.submitter, node_id, fencing_token, grant = ?kind, "lease acquired");
                 Ok((lease, submitter))
             }
             Ok(Acquisition::Held(owner)) => Err(Stop::NotOwner(owner)),
             Err(error) => Err(Stop::Restart(error.into())),
         }
     }
-}
-
-fn warn_fenced(submitter: Submitter) {
-    warn!(%submitter, "fenced: all work for the submitter stops");
 }
 
 /// A worker while it holds the submitter's lease.
@@ -242,6 +260,10 @@ struct OwnedWorker {
     commands: Commands,
     transfer: OwnershipTransfer,
     busy_at: Instant,
+    /// Events that creates have gone ahead of, in the order they were posted.
+    put_off: Vec<WorkerEvent>,
+    /// Since when creates have gone ahead of evidence.
+    put_off_since: Option<Instant>,
     /// True once the open work is loaded.
     has_begun: bool,
 }
@@ -251,11 +273,13 @@ impl OwnedWorker {
         let now = session.now();
         Self {
             session,
-            intake: Intake::default(),
+            intake: Intake::new(),
             upkeep: Upkeep::from(now),
             commands: Commands::from(now),
             transfer: OwnershipTransfer::default(),
             busy_at: Instant::now(),
+            put_off: Vec::new(),
+            put_off_since: None,
             has_begun: false,
         }
     }
@@ -287,6 +311,7 @@ impl OwnedWorker {
                     }
                 }
                 Some(command) = inbox.commands.recv() => commands.push(command),
+                () = std::future::ready(()), if self.put_off_since.is_some() => {}
                 () = self.session.mailbox.changed() => {}
                 // Without a tracker there is nothing to follow: the engine is being stopped. To go on
                 // would be a loop that never waits.
@@ -300,25 +325,52 @@ impl OwnedWorker {
             if events.contains(&WorkerEvent::LeaseLost(self.session.lease)) {
                 return Err(Stop::Fenced);
             }
-            self.take_events(events, &view.latest()).await?;
-            self.upkeep.tend_pool(&mut self.session).await?;
-            for command in commands.drain(..) {
-                self.carry_out(command).await?;
-            }
-            if self.session.agenda.is_tick_due() {
-                self.tick().await?;
-                self.alert_if_unserved();
-                self.alert_if_protected();
+            self.put_off.extend(events);
+            if !commands.is_empty() || !self.lets_pass(creates.len()) {
+                self.put_off_since = None;
+                let events = std::mem::take(&mut self.put_off);
+                self.take_events(events, &view.latest()).await?;
+                self.upkeep.tend_pool(&mut self.session).await?;
+                for command in commands.drain(..) {
+                    self.carry_out(command).await?;
+                }
+                if self.session.agenda.is_tick_due() {
+                    self.tick().await?;
+                    self.alert_if_unserved();
+                    self.alert_if_protected();
+                    self.session.publish_state();
+                }
             }
             self.intake.accept(&mut self.session, std::mem::take(&mut creates)).await?;
             self.upkeep.note_head(&mut self.session);
-            if self.session.mailbox.is_stop_requested() || self.lets_go(inbox) {
+            self.session.publish_depth();
+            // What was put off is recorded first: the next owner would have to find it out.
+            let may_end = self.put_off_since.is_none();
+            if may_end && (self.session.mailbox.is_stop_requested() || self.lets_go(inbox)) {
                 return Err(Stop::Done);
             }
             if self.is_idle() && inbox.is_empty() {
                 return Err(Stop::Idle);
             }
         }
+    }
+
+    /// Returns whether creates go ahead of evidence in this turn, and notes since when.
+    fn lets_pass(&mut self, creates: usize) -> bool {
+        let state = &self.session.state;
+        let window = self.session.nonce_rules().window as usize;
+        let turn = Turn {
+            creates,
+            has_room: state.queue().is_empty() && state.in_flight().len() + creates <= window,
+            is_free: state.status() == SubmitterStatus::Active && state.mode() == Mode::Pipelined,
+            is_tick_due: self.session.agenda.is_tick_due(),
+            put_off_for: self.put_off_since.map_or(Duration::ZERO, |since| since.elapsed()),
+        };
+        let lets_pass = turn.lets_pass();
+        if lets_pass {
+            self.put_off_since.get_or_insert_with(Instant::now);
+        }
+        lets_pass
     }
 
     /// Everything that was loaded is looked for beside this, and then sent again where the rules send it by
@@ -372,7 +424,7 @@ impl OwnedWorker {
             self.upkeep.note_looked_up(session, number, found, view).await?;
         }
         evidence::record_forks(session, &blocks_left, &refuted, view).await?;
-        evidence::note_support(session, supported);
+        evidence::note_support(session, supported).await?;
         evidence::record_finality(session, view).await?;
         evidence::record_answers(session, answers).await?;
         for decided in decisions {

@@ -161,7 +161,7 @@ impl StuckPolicy for HttpHook {
             Ok(decision) => decision,
             Err(why) => {
                 let submitter = &context.tx.submitter;
-                warn!(%submitter, tx_id = %context.tx.tx_id, why, "stuck hook gave no decision");
+                warn!(%submitter, tx_id = %context.tx.tx_id, error = why, "stuck hook gave no decision");
                 StuckDecision { failed: true, ..StuckDecision::new(StuckAction::Noop, &why) }
             }
         }

@@ -1,4 +1,4 @@
-//! The stuck policy that asks a URL (`docs/stuck-hook.md`).
+//! The stuck policy that asks a URL (`docs/stuck-hook.md`), and the receiver of events (`docs/events.md`).
 //!
 //! [`HttpHook`] is a [`StuckPolicy`](tollgate_model::port::policy::StuckPolicy): it sends
 //! the question as signed JSON and reads the answer. Without a valid answer in time, the decision is a
@@ -9,7 +9,9 @@ mod answer;
 mod hook;
 mod options;
 mod secret;
+mod webhook;
 
 pub use hook::HttpHook;
 pub use options::{BadHook, HookOptions};
 pub use secret::HookSecret;
+pub use webhook::{Webhook, WebhookAnswer, WebhookOptions};

@@ -29,7 +29,7 @@ impl HookSecret {
     }
 
     /// The value of `webhook-signature` for a message.
-    pub(crate) fn sign(&self, id: &str, unix_seconds: u64, body: &[u8]) -> String {
+    pub fn sign(&self, id: &str, unix_seconds: u64, body: &[u8]) -> String {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0)
             .unwrap_or_else(|error| unreachable!("HMAC takes keys of any length: {error}"));
         mac.update(format!("{id}.{unix_seconds}.").as_bytes());

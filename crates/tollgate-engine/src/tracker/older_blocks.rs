@@ -130,7 +130,7 @@ impl OlderBlocks {
         let asked_by = std::mem::take(&mut block.asked_by);
         blocks.remove(&(number, hash));
         drop(blocks);
-        warn!(number, %hash, "block below the view is no longer canonical");
+        warn!(block = number, block_hash = %hash, "block below the view is no longer canonical");
         for submitter in asked_by {
             self.setup.workers.notify(submitter, vec![WorkerEvent::BlockLeft { number, hash }]);
         }

@@ -12,6 +12,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::{Notify, Semaphore, mpsc};
 use tokio::time::{Instant, timeout};
+use tollgate_metrics::{ChainMetrics, ReceiptResult};
 use tollgate_model::port::chain::{Block, BlockReceipts, BlockRef, Chain};
 use tollgate_model::port::{Alert, AlertKind, Alerts, TxReceipt};
 use tollgate_model::{Submitter, TxHash};
@@ -37,6 +38,7 @@ pub(crate) struct ReaderSetup {
     pub(crate) workers: Arc<dyn WorkerNotifier>,
     pub(crate) alerts: Arc<dyn Alerts>,
     pub(crate) alert_after: Duration,
+    pub(crate) metrics: Arc<ChainMetrics>,
 }
 
 /// Reads pending receipts.
@@ -148,6 +150,10 @@ impl ReceiptReader {
         read: BlockReceipts,
     ) -> Vec<Failure> {
         let BlockReceipts { found, problem } = read;
+        let checks = &self.setup.metrics.receipt_check_total;
+        let missing = asked.len().saturating_sub(found.len());
+        checks.add(ReceiptResult::Found, found.len() as u64);
+        checks.add(ReceiptResult::Missing, missing as u64);
         let mut by_owner = BTreeMap::<Submitter, Vec<TxReceipt>>::new();
         let mut failed = Vec::new();
         let mut alerts = Vec::new();
@@ -174,7 +180,7 @@ impl ReceiptReader {
             }
         }
         for alert in alerts {
-            warn!(problem = alert.detail, submitter = %alert.submitter, "receipt can't be read");
+            warn!(error = alert.detail, submitter = %alert.submitter, "receipt can't be read");
             self.setup.alerts.raise(&alert);
         }
         for (owner, receipts) in by_owner {

@@ -7,6 +7,7 @@ use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
+pub(super) use tollgate_model::alert::ALERT_REPEAT;
 
 /// Reads in flight at once (I13).
 const JOBS_MAX: usize = 8;
@@ -17,8 +18,6 @@ const PAUSE_MIN: Duration = Duration::from_millis(250);
 pub(super) const PAUSE_BEFORE_ALERT_MAX: Duration = Duration::from_secs(4);
 /// The longest pause after that.
 pub(super) const PAUSE_MAX: Duration = Duration::from_secs(30);
-/// The pause between two alerts about the same receipt or block.
-pub(super) const ALERT_REPEAT: Duration = Duration::from_secs(600);
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)

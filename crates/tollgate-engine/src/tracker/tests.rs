@@ -8,6 +8,7 @@ use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{Block, BlockRef, BlockTag, Chain};
 use tollgate_model::port::{Alert, Alerts};
 use tollgate_model::{Address, B256, Submitter};
+use tollgate_testkit::clock::TestClock;
 use tollgate_testkit::fake_chain::{FakeChain, Query};
 
 use super::block_buffer::BlockBuffer;
@@ -51,13 +52,15 @@ fn tracker(chain: &Arc<FakeChain>) -> Tracker {
         workers: Arc::new(Ignore),
         alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
+        metrics: Arc::default(),
     });
     let (view, _) = watch::channel(ChainView::default());
     let rule = FinalityRule::Confirmations(3);
     let reader = Arc::new(ReceiptReader::new(setup.clone()));
     let older_blocks = Arc::new(OlderBlocks::new(setup.clone()));
     let support = Arc::new(SupportChecker::new(setup, rule));
-    Tracker { chain: chain.clone(), rule, reader, older_blocks, support, view }
+    let (clock, metrics) = (Arc::new(TestClock::default()), Arc::default());
+    Tracker { chain: chain.clone(), rule, reader, older_blocks, support, view, clock, metrics }
 }
 
 #[tokio::test]
@@ -97,6 +100,7 @@ async fn receipt_that_endpoints_refuse_for_forty_seconds_is_told_within_five_sec
         workers: told.clone(),
         alerts: Arc::new(Ignore),
         alert_after: Duration::from_secs(60),
+        metrics: Arc::default(),
     });
     let reader = ReceiptReader::new(setup);
     let (view, _seen) = watch::channel(ChainView::default());
@@ -120,6 +124,7 @@ async fn block_below_the_view_that_no_endpoint_delivers_raises_one_alert_after_a
         workers: Arc::new(Ignore),
         alerts: raised.clone(),
         alert_after: Duration::from_secs(60),
+        metrics: Arc::default(),
     });
     let older = OlderBlocks::new(setup);
     let at = BlockRef { number: 50, hash: B256::repeat_byte(7), parent: B256::repeat_byte(7) };

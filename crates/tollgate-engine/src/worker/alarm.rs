@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_model::alert::ALERT_REPEAT;
 use tollgate_model::port::{Alert, AlertKind, Alerts};
 use tollgate_model::{Nonce, Submitter, Timestamp, TxId};
 
-const REPEAT: Duration = Duration::from_secs(600);
+const REPEAT: Duration = ALERT_REPEAT;
 /// Alerts that are remembered as raised (I13). More than that within [`REPEAT`] are about more open
 /// transactions than an account usually has; then the older half is forgotten and may be raised again.
 const REMEMBERED_MAX: usize = 50_000;

@@ -33,7 +33,7 @@ pub(super) async fn record_receipts(
     // The newest first: a transaction may have been in two blocks since the last look.
     for receipt in receipts.into_iter().rev() {
         if let Err(impossible) = receipt.check() {
-            warn!(tx_hash = %receipt.tx_hash, %impossible, "receipt ignored");
+            warn!(tx_hash = %receipt.tx_hash, error = %impossible, "receipt ignored");
             continue;
         }
         match view.standing(receipt.block_number, receipt.block_hash) {
@@ -128,14 +128,30 @@ async fn take_back(
     Ok(())
 }
 
-/// Notes receipts that are supported well enough to be final.
-pub(super) fn note_support(session: &mut Session, supported: Vec<TxReceipt>) {
+/// Notes receipts that are supported well enough to be final, and records those whose details were corrected.
+pub(super) async fn note_support(
+    session: &mut Session,
+    supported: Vec<TxReceipt>,
+) -> Result<(), Stop> {
+    let mut section = session.section();
     for receipt in supported {
         let tx = session.state.in_flight().by_hash(receipt.tx_hash).map(|tx| tx.tx_id);
-        if let Some(tx) = tx.and_then(|tx_id| session.state.tx_mut(tx_id)) {
-            tx.supported = Some(receipt);
+        let Some(tx) = tx.and_then(|tx_id| session.state.tx_mut(tx_id)) else { continue };
+        tx.supported = Some(receipt);
+        if let Some(corrected) = corrected_details(tx) {
+            let mut update = TxUpdate::noted(tx.tx_id, tx.row, "receipt_corrected");
+            update.evidence = Evidence::Set(corrected);
+            section.updates.push(update);
         }
     }
+    record_at(session, section, (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRecorded)).await
+}
+
+/// The receipt of a transaction with the details that the endpoints support, if some of those that it has are not.
+fn corrected_details(tx: &InFlightTx) -> Option<TxReceipt> {
+    let (mined, supported) = (tx.mined.as_ref()?, tx.supported.as_ref()?);
+    let differs = mined.has_outcome_of(supported) && mined.details != supported.details;
+    differs.then(|| TxReceipt { details: supported.details, ..mined.clone() })
 }
 
 /// I8: only a receipt in the canonical chain at the threshold is final, and only with support. Support is
@@ -212,6 +228,7 @@ pub(super) async fn record_answers(
     let mut newest: BTreeMap<Nonce, SendOutcome> = BTreeMap::new();
     let mut notes: BTreeMap<Nonce, AnswerNotes> = BTreeMap::new();
     for outcome in answers {
+        session.context.metrics.tx_submit_total.inc(outcome.answer.class);
         let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
         let noted = tx.note_answer(&outcome.raw, &outcome.answer, outcome.doubted);
         notes.entry(tx.nonce).or_default().add(noted);
@@ -327,10 +344,12 @@ fn update_for(
     let is_taken = event.map_or(is_taken, |event| event == TxEvent::NodeAccepted);
     if !is_taken {
         update.last_error = Some(Text::lossy(said));
-        debug!(tx_id = %tx.tx_id, class = class.name(), said, "send not accepted");
+        debug!(tx_id = %tx.tx_id, class = class.name(), error = said, "send not accepted");
     } else if shown.is_some() && hold.is_none() {
         update.clear_error();
     }
+    let sent = tx.attempts.iter().find(|it| is_taken && it.signed.raw == outcome.raw);
+    update.sent_hash = sent.map(|it| it.signed.tx_hash);
     if is_taken && tx.intent.private.is_some() {
         let taken = json!({ "route": outcome.route.name(), "answer": said });
         update.detail = Some(Text::lossy(&taken.to_string()));

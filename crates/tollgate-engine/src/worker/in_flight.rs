@@ -20,8 +20,8 @@ use tollgate_model::resubmit::{ResubmitRules, hold, renews_patience};
 use tollgate_model::schedule::waits_since;
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
-    Allocated, B256, Bytes, Intent, Nonce, Route, StuckReason, Timestamp, TxEvent, TxHash, TxId,
-    TxState, U256,
+    Allocated, B256, Bytes, Intent, Nonce, RequestId, Route, StuckReason, Timestamp, TxEvent,
+    TxHash, TxId, TxState, U256,
 };
 use tracing::error;
 
@@ -33,6 +33,7 @@ use sends::{Answers, Sending};
 #[derive(Clone, Debug)]
 pub(super) struct InFlightTx {
     pub(super) tx_id: TxId,
+    pub(super) request_id: Option<RequestId>,
     pub(super) nonce: Nonce,
     pub(super) row: RowVersion,
     pub(super) intent: Intent,
@@ -47,6 +48,8 @@ pub(super) struct InFlightTx {
     pub(super) refuted: Vec<(TxHash, B256)>,
     /// Its receipt was once in a block that is not canonical any more.
     pub(super) forked: bool,
+    /// A node has had it, as far as any owner has recorded.
+    pub(super) was_accepted: bool,
     pub(super) sending: Sending,
     pub(super) answers: Answers,
     pub(super) decisions: Decisions,
@@ -118,6 +121,7 @@ impl InFlightTx {
         let holds = Holds { shown: shown_by(record.row.state), ..Holds::default() };
         Self {
             tx_id: record.tx_id,
+            request_id: record.request_id,
             nonce,
             row: record.row,
             waits_since: waits_since(&intent, record.created_at),
@@ -127,6 +131,7 @@ impl InFlightTx {
             supported: None,
             refuted: Vec::new(),
             forked: new_fork,
+            was_accepted: !matches!(record.row.state, TxState::Allocated(_)),
             sending,
             answers: Answers::taken_over(record.row.state, record.last_error),
             decisions: Decisions::default(),
@@ -139,13 +144,14 @@ impl InFlightTx {
 
     /// A transaction that was just given a slot.
     pub(super) fn allocated(
-        (tx_id, row): (TxId, RowVersion),
+        (tx_id, request_id, row): (TxId, Option<RequestId>, RowVersion),
         (intent, accepted_at): (Intent, Timestamp),
         slot: Slot,
         now: Timestamp,
     ) -> Self {
         Self {
             tx_id,
+            request_id,
             nonce: slot.nonce,
             row,
             waits_since: waits_since(&intent, accepted_at),
@@ -155,6 +161,7 @@ impl InFlightTx {
             supported: None,
             refuted: Vec::new(),
             forked: false,
+            was_accepted: false,
             sending: Sending::from(now),
             answers: Answers::none(),
             decisions: Decisions::default(),
@@ -175,6 +182,7 @@ impl InFlightTx {
     /// A change of it was committed.
     pub(super) fn note_applied(&mut self, update: &TxUpdate, now: Timestamp) {
         self.row = update.applied();
+        self.was_accepted |= matches!(self.row.state, TxState::Tracking(_));
         if let Some(patience) = update.patience {
             self.sending.set_patience(patience);
             self.sending.is_stored = true;
@@ -187,7 +195,10 @@ impl InFlightTx {
         }
         match &update.evidence {
             Evidence::Keep => {}
-            Evidence::Set(mined) => self.forked |= self.mined.replace(mined.clone()).is_some(),
+            Evidence::Set(mined) => {
+                let before = self.mined.replace(mined.clone());
+                self.forked |= before.is_some_and(|before| !before.has_outcome_of(mined));
+            }
             Evidence::Clear => {
                 (self.mined, self.forked, self.slot) = (None, true, SlotKnowledge::NONE);
             }

@@ -1,18 +1,18 @@
 //! Accepts creates, chooses slots, signs. Owns the funds ledger and the size of the next section.
 //!
-//! In this order: requests that are stored (I7), what the chain would certainly refuse (`screening`), which
+//! In this order: requests that were made durable since they were looked up (`known`; I7), what the chain would certainly refuse (`screening`), which
 //! slots may be opened (`slots`; I3, I12), signatures (`signing`), one fenced commit (I5), and only then the
 //! answer to the caller (I6) and the sender.
 
+mod known;
 mod queueing;
 mod refused;
 mod screening;
 mod signing;
 mod slots;
 
-use std::collections::{HashMap, HashSet};
-
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tollgate_model::expiry::is_expired;
 use tollgate_model::nonce::SlotToFill;
 use tollgate_model::port::{
@@ -27,9 +27,11 @@ use super::in_flight::InFlightTx;
 use super::journal::answer_unknown;
 use super::session::Session;
 use super::state::QueuedTx;
+use super::state_changes::{self, Writer};
 use super::{Stop, upkeep};
-use crate::create::{CreateError, Created};
+use crate::create::{CreateError, CreateTimer, Created};
 use crate::errors::Unserved;
+use known::{RequestMemory, Sorted};
 use refused::Flaw;
 use screening::Screened;
 pub(super) use screening::{FundsLedger, Quotes, judge_replacement};
@@ -47,12 +49,16 @@ pub(crate) struct CreateJob {
     pub(crate) payload: Payload,
     /// The caller's own signed attempt, with the nonce that it is signed for.
     pub(crate) signed: Option<(Nonce, NewAttempt)>,
+    /// When the look-up of its request began, which found nothing.
+    pub(crate) looked_up: Instant,
     pub(crate) reply: oneshot::Sender<Result<Created, CreateError>>,
+    pub(crate) timer: CreateTimer,
 }
 
 impl CreateJob {
     /// Answers the caller. One that has gone meanwhile can ask again: its request is kept.
     pub(super) fn answer(self, answer: Result<Created, CreateError>) {
+        self.timer.note(&answer);
         let _ = self.reply.send(answer);
     }
 
@@ -77,9 +83,9 @@ pub(super) fn refuse(creates: Vec<CreateJob>, why: &CreateError) {
 }
 
 /// The part of a worker that makes intents durable.
-#[derive(Default)]
 pub(super) struct Intake {
     pub(super) funds: FundsLedger,
+    requests: RequestMemory,
     /// Operations in the next section, while one that was refused is looked for.
     section_max: Option<usize>,
 }
@@ -120,16 +126,13 @@ impl Accepted {
     }
 }
 
-/// Creates that the store does not have.
-#[derive(Default)]
-struct Sorted {
-    /// The first of each request id.
-    new: Vec<CreateJob>,
-    /// Those with a request id that one of the new ones has.
-    doubles: Vec<CreateJob>,
-}
-
 impl Intake {
+    /// For a session that begins now.
+    pub(super) fn new() -> Self {
+        let requests = RequestMemory::since(Instant::now());
+        Self { funds: FundsLedger::default(), requests, section_max: None }
+    }
+
     /// Takes new intents in, and opens slots for what waits.
     pub(super) async fn accept(
         &mut self,
@@ -137,7 +140,7 @@ impl Intake {
         mut creates: Vec<CreateJob>,
     ) -> Result<(), Stop> {
         loop {
-            let Sorted { new, doubles } = answer_known(session, creates).await;
+            let Sorted { new, doubles } = self.requests.sort(session, creates).await;
             creates = self.accept_new(session, new).await?;
             // I6: what they ask for is durable by now, or is not and they are the first.
             creates.extend(doubles);
@@ -383,10 +386,13 @@ impl Intake {
         at: Timestamp,
     ) {
         session.state.note_committed(&section);
+        let context = session.context.clone();
+        let writer = Writer::new(&context, session.lease);
         let (now, mut opened) = (session.now(), Vec::new());
         for (update, queued) in section.updates.into_iter().zip(queued) {
             session.state.queue_mut().remove(queued.tx_id);
-            let row = (queued.tx_id, update.applied());
+            state_changes::note_allocated(writer, &update, &queued);
+            let row = (queued.tx_id, queued.request_id, update.applied());
             if let Some(slot) = update.slot {
                 let accepted = (queued.intent, queued.accepted_at);
                 opened.push(InFlightTx::allocated(row, accepted, slot, now));
@@ -397,7 +403,10 @@ impl Intake {
                 continue;
             }
             self.funds.deduct(tx.tx_id);
-            let row = (tx.tx_id, RowVersion { state: tx.initial_state(), version: 1 });
+            self.requests.note_durable(&tx, Instant::now());
+            state_changes::note_created(writer, &tx);
+            let version = RowVersion { state: tx.initial_state(), version: 1 };
+            let row = (tx.tx_id, tx.request_id, version);
             match tx.slot {
                 Some(slot) => {
                     opened.push(InFlightTx::allocated(row, (intent, at), slot, now));
@@ -412,50 +421,13 @@ impl Intake {
     }
 }
 
-/// I7: the first of the two checks. Requests that are stored are answered; doubles among these wait until
-/// the first of them is durable (I6).
-async fn answer_known(session: &Session, creates: Vec<CreateJob>) -> Sorted {
-    let asked: Vec<_> = creates
-        .iter()
-        .filter_map(|create| Some((session.submitter, create.request_id.clone()?)))
-        .collect();
-    if asked.is_empty() {
-        return Sorted { new: creates, doubles: Vec::new() };
-    }
-    let known = match session.context.store.known_requests(&asked).await {
-        Ok(known) => known,
-        Err(why) => {
-            refuse(creates, &why.into());
-            return Sorted::default();
-        }
-    };
-    let known: HashMap<RequestId, _> = asked
-        .into_iter()
-        .zip(known)
-        .filter_map(|((_, request_id), known)| Some((request_id, known?)))
-        .collect();
-    let (mut sorted, mut named) = (Sorted::default(), HashSet::new());
-    for create in creates {
-        let taken = create.request_id.as_ref().and_then(|id| known.get(id).copied());
-        let answer = CreateAnswer::judge(&create.payload, taken);
-        if answer != CreateAnswer::Created {
-            create.answer_stored(answer, None);
-        } else if create.request_id.clone().is_none_or(|id| named.insert(id)) {
-            sorted.new.push(create);
-        } else {
-            sorted.doubles.push(create);
-        }
-    }
-    sorted
-}
-
 async fn refuse_unsigned(
     session: &mut Session,
     queued: &[QueuedTx],
     creates: Vec<CreateJob>,
     unsigned: Unsigned,
 ) -> Result<Accepted, Stop> {
-    error!(submitter = %session.submitter, ?unsigned, "signing failed; nothing was allocated");
+    error!(submitter = %session.submitter, error = ?unsigned, "signing failed; nothing was allocated");
     signing::note_unsigned(session, queued, &unsigned).await?;
     let left = unsigned.refuse(queued.len(), creates);
     Ok(if left.is_empty() { Accepted::Done } else { Accepted::Again(left) })

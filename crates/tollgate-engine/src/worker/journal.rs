@@ -12,12 +12,13 @@ use tollgate_model::port::{
 };
 use tollgate_model::resubmit::{Patience, renews_patience};
 use tollgate_model::{StuckReason, Text, Timestamp, TxEvent, TxId, TxState};
-use tracing::{debug, error, info};
+use tracing::error;
 
 use super::Stop;
 use super::alarm::{Alarm, AlertSubject};
 use super::in_flight::InFlightTx;
 use super::state::SubmitterState;
+use super::state_changes::{Writer, note_changed};
 use crate::context::Context;
 pub(super) use refusals::{Refusals, Unwritten};
 pub(super) use unknown_commit::{UnknownCommit, answer_unknown};
@@ -155,7 +156,7 @@ impl Journal {
     ) -> Result<(), Stop> {
         let (tx_id, event) = (refused.tx_id, refused.event_name());
         let submitter = self.lease.submitter;
-        error!(%submitter, %tx_id, event, why, "change refused by the store");
+        error!(%submitter, %tx_id, event, error = why, "change refused by the store");
         let detail = format!("{event} can't be written: {why}");
         let subject =
             AlertSubject { tx_id: Some(tx_id), nonce: state.tx(tx_id).map(|tx| tx.nonce) };
@@ -164,7 +165,7 @@ impl Journal {
             let mut section = Section::new(self.lease);
             section.updates.push(mark);
             if let Some((_, why)) = self.apply_part(state, section).await? {
-                error!(%submitter, %tx_id, why, "STUCK refused by the store");
+                error!(%submitter, %tx_id, error = why, "STUCK refused by the store");
             }
         }
         let version = state.row(tx_id).unwrap_or(refused.row).version;
@@ -182,16 +183,15 @@ impl Journal {
         if answer == UpdateAnswer::Lost {
             return Err(Stop::restart(format!("{} was changed by another writer", update.tx_id)));
         }
-        let (tx_id, to, event) = (update.tx_id, update.to(), update.event_name());
-        debug!(%tx_id, from = %update.row.state, to = %to, event, "transaction state changed");
+        let (tx_id, to) = (update.tx_id, update.to());
+        let now = self.context.clock.now();
+        note_changed(Writer::new(&self.context, self.lease), state, update, now);
         let index = &self.context.attempts;
         if to.is_final() {
-            info!(%tx_id, state = %to, "transaction final");
             index.remove(state.close(tx_id, update.freed_nonce));
             self.refusals.forget(tx_id);
             return Ok(());
         }
-        let now = self.context.clock.now();
         if let Some(tx) = state.tx_mut(tx_id) {
             tx.note_applied(update, now);
             if let Some(attempt) = &update.attempt {

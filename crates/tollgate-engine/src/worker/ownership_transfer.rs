@@ -28,7 +28,7 @@ impl OwnershipTransfer {
         };
         if !session.serves() {
             // Nothing can be signed here: every moment longer is one in which nobody can work.
-            info!(%submitter, to = better.as_str(), "lease released for a node that serves the account");
+            info!(%submitter, node_id = better.as_str(), "lease released for a node that serves the account");
             return true;
         }
         let now = Instant::now();
@@ -45,7 +45,7 @@ impl OwnershipTransfer {
             && (is_quiet || is_overdue())
             && placement.may_hand_over(submitter, better.clone());
         if is_due {
-            info!(%submitter, to = better.as_str(), "lease released for the preferred node");
+            info!(%submitter, node_id = better.as_str(), "lease released for the preferred node");
         }
         is_due
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate_metrics::AccountLoad;
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::nonce::{
     CountDecision, Mode, NonceRules, SubmitterStatus, accept_counts, doubts, without_lag,
@@ -21,6 +22,7 @@ use super::alarm::{Alarm, AlertSubject};
 use super::in_flight::InFlightTx;
 use super::journal::{Journal, UnknownCommit, Unwritten};
 use super::state::SubmitterState;
+use super::state_changes::stuck_count;
 use super::{Retained, Stop, Worker};
 use crate::context::Context;
 use crate::errors::Unserved;
@@ -64,6 +66,8 @@ pub(super) struct Session {
     pub(super) mailbox: Mailbox,
     alarm: Alarm,
     sender: Sender,
+    /// The account's numbers in metrics.
+    load: Arc<AccountLoad>,
     count_trouble: CountTrouble,
     /// The store knows that the submitter has private transactions.
     is_marked_private: bool,
@@ -86,6 +90,7 @@ impl Session {
             journal: Journal::new(context.clone(), lease, retained.refusals),
             agenda: Agenda::from(now),
             sender: Sender::start(&context, mailbox.clone()),
+            load: context.metrics.accounts.begin(worker.submitter.address),
             mailbox,
             alarm: retained.alarm,
             count_trouble: CountTrouble::default(),
@@ -108,6 +113,19 @@ impl Session {
         }
         let (refusals, unknown) = self.journal.leave();
         (Retained { alarm: self.alarm, refusals }, unknown)
+    }
+
+    /// Shows the depth of the queue and of the open slots in metrics.
+    pub(super) fn publish_depth(&self) {
+        self.load.set_depth(self.state.queue().len(), self.state.in_flight().len());
+    }
+
+    /// Shows what costs a look at all open transactions in metrics.
+    pub(super) fn publish_state(&self) {
+        let is_protected = self.state.status() == SubmitterStatus::Protect;
+        let reserved = self.state.pool().reserved().len();
+        let oldest = self.state.oldest(self.now());
+        self.load.set_state(stuck_count(&self.state), reserved, is_protected, oldest);
     }
 
     pub(super) fn now(&self) -> Timestamp {

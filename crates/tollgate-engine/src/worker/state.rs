@@ -146,7 +146,7 @@ impl SubmitterState {
             Some(nonce) => self.in_flight.insert(InFlightTx::stored(tx, intent, nonce, rules, now)),
             None => {
                 let record = tx.record;
-                let row = (record.tx_id, record.row);
+                let row = (record.tx_id, record.request_id, record.row);
                 self.queue.push(QueuedTx::new(row, intent, record.created_at));
             }
         }

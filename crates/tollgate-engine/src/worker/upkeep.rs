@@ -43,6 +43,8 @@ pub(super) struct Upkeep {
     pool: PoolWatch,
     searches: SlotSearches,
     lookups: HashLookups,
+    /// Comparisons with the chain that failed in a row.
+    reconcile_failures: u32,
 }
 
 impl Upkeep {
@@ -53,6 +55,7 @@ impl Upkeep {
             pool: PoolWatch::default(),
             searches: SlotSearches::default(),
             lookups: HashLookups::from(now),
+            reconcile_failures: 0,
         }
     }
 

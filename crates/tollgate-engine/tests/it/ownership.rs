@@ -344,7 +344,6 @@ async fn foreign_orphans(cluster: &Cluster, count: u32) -> Vec<Submitter> {
             slot: None,
             held: false,
             valid_until: None,
-            outbox: None,
         });
         sections.push(section);
         leases.push(lease);

@@ -2,12 +2,13 @@
 //! lease and the keys of the asked node are like (I7).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use tollgate_engine::{
     CreateError, Created, Engine, EngineOptions, PendingCreate, Simulated, Unserved,
 };
 use tollgate_model::port::Checkpoint;
-use tollgate_model::{Intent, TxId};
+use tollgate_model::{Intent, TxId, U256};
 use tollgate_testkit::fake_chain::{FakeSigner, Query};
 use tollgate_testkit::wait::within;
 
@@ -70,6 +71,44 @@ async fn repeat_with_a_full_queue_is_known() {
     for created in waiting {
         created.await.unwrap().unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_that_was_looked_up_before_the_first_was_durable_is_known_and_not_refused() {
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    let of = account(1);
+    // Its worker owns the account before both are looked up.
+    engine.create(of, request("other"), with_gas(1)).await.unwrap();
+    let [first, repeat, other, conflict] = [
+        engine.prepare(of, request("a"), with_gas(2)).await.unwrap(),
+        engine.prepare(of, request("a"), with_gas(2)).await.unwrap(),
+        engine.prepare(of, request("b"), with_gas(2)).await.unwrap(),
+        engine.prepare(of, request("a"), with_gas(3)).await.unwrap(),
+    ];
+    let first = engine.submit(first).decided().await.unwrap();
+    cluster.chain.set_balance(of.address, U256::ZERO);
+    cluster.clock.advance(Duration::from_secs(11));
+    let refused = engine.submit(other).decided().await;
+    assert!(matches!(refused, Err(CreateError::Refused(_))), "the account is poor: {refused:?}");
+    let repeat = engine.submit(repeat).decided().await;
+    assert_eq!(repeat, Ok(Created::Known(first.tx_id())), "I7: whatever the account can pay");
+    let conflict = engine.submit(conflict).decided().await;
+    assert!(matches!(conflict, Err(CreateError::RequestIdConflict(_))), "{conflict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeat_that_was_looked_up_under_an_earlier_owner_is_known_and_not_refused() {
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    let of = account(1);
+    let repeat = engine.prepare(of, request("a"), with_gas(2)).await.unwrap();
+    let before = cluster.node("b", options());
+    let first = before.create(of, request("a"), with_gas(2)).await.unwrap();
+    before.stop().await;
+    cluster.chain.set_balance(of.address, U256::ZERO);
+    let repeat = engine.submit(repeat).decided().await;
+    assert_eq!(repeat, Ok(Created::Known(first.tx_id())), "I7: its worker remembers nothing");
 }
 
 #[tokio::test(flavor = "multi_thread")]

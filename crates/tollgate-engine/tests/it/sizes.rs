@@ -134,7 +134,6 @@ async fn section(lease: Lease, values: &[u64], have_slots: bool) -> Section {
             slot,
             held: false,
             valid_until: None,
-            outbox: None,
         });
     }
     section

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tollgate_engine::EngineOptions;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::chain::{BlockTag, Chain};
-use tollgate_model::port::{AlertKind, TxReceipt};
+use tollgate_model::port::{AlertKind, ReceiptDetails, TxReceipt};
 use tollgate_model::receipt_support::ReceiptSupport;
 use tollgate_model::{Address, Failed, Intent, TxId, TxState, U256};
 use tollgate_testkit::fake_chain::{Query, Reorged, TxMatch};
@@ -449,6 +449,25 @@ async fn corrected_receipt_decides_how_the_transaction_ends() {
     let record = cluster.record(ids[0]).await;
     assert_eq!(record.row.state, TxState::Failed(Failed::Reverted));
     assert_eq!(record.mined.unwrap().gas_used, 20_999);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn details_that_endpoints_contradict_each_other_about_are_removed_before_it_is_final() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
+    cluster.chain.set_support(ReceiptSupport::Disputed(String::new()));
+    let ids = pending(&cluster, &engine, [10]).await;
+    cluster.chain.mine();
+    cluster.until(ids[0], "was mined", |tx| tx.mined.is_some()).await;
+    let mined = cluster.record(ids[0]).await.mined.unwrap();
+    assert!(mined.details.effective_gas_price.is_some());
+    let details = ReceiptDetails { effective_gas_price: None, ..mined.details };
+    let corrected = TxReceipt { details, ..mined.clone() };
+    cluster.chain.set_support(ReceiptSupport::Corrected(Box::new(corrected.clone())));
+    mine_blocks(&cluster, 20);
+    cluster.until(ids[0], "was final", |tx| tx.row.state == TxState::Confirmed).await;
+    assert_eq!(cluster.record(ids[0]).await.mined, Some(corrected));
+    let history = cluster.history(ids[0]).await;
+    assert!(history.iter().any(|entry| entry.event == "receipt_corrected"), "{history:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

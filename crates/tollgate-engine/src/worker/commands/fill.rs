@@ -67,7 +67,7 @@ pub(super) async fn advance_cursor(
     let counts = counts.map_err(ActError::from)?;
     let (mode, cursor) = (session.state.mode(), session.state.cursor());
     let step = advance(mode, cursor, &counts, to).map_err(ActError::from)?;
-    info!(submitter = %session.submitter, %to, %reason, "cursor moved by an operator");
+    info!(submitter = %session.submitter, cursor = %to, %reason, "cursor moved by an operator");
     let mut section = session.section();
     section.cursor = Some(step);
     section.cursor_reason = Some(reason.clone());

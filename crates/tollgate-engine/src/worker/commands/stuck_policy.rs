@@ -89,6 +89,9 @@ impl StuckQuestions {
             Trigger::BacklogOld | Trigger::BacklogDeep => Some(AlertKind::Backlog),
             Trigger::OperatorAsked => None,
         };
+        if why == Trigger::HeadStuck {
+            session.context.metrics.head_stuck_total.inc();
+        }
         if let Some(kind) = kind {
             let detail = format!("{}, {depth} wait behind it", why.name());
             session.alert(kind, AlertSubject::slot(tx_id, nonce), &detail);
@@ -166,7 +169,7 @@ impl Commands {
             }
             Err(ActionFailure::Stop(stop)) => Err(stop),
             Err(ActionFailure::Refused(why)) => {
-                warn!(%tx_id, action = origin.action, %why, "decision of the stuck policy not possible");
+                warn!(%tx_id, action = origin.action, error = %why, "decision of the stuck policy not possible");
                 let detail = format!("{}: {why}", origin.action);
                 session.alert(AlertKind::Policy, subject, &detail);
                 let reason = format!("{}; not possible: {why}", origin.reason);
@@ -257,7 +260,6 @@ mod tests {
             slot: None,
             held: false,
             valid_until: None,
-            outbox: None,
         };
         let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
         let lease = Lease { submitter, token: FencingToken::MIN };

@@ -15,7 +15,7 @@ impl Intake {
         creates: Vec<CreateJob>,
         why: Unserved,
     ) -> Result<Accepted, Stop> {
-        warn!(submitter = %session.submitter, %why, "no fee quote; creates are queued without slots");
+        warn!(submitter = %session.submitter, error = %why, "no fee quote; creates are queued without slots");
         let (signed, creates): (Vec<_>, Vec<_>) =
             creates.into_iter().partition(|create| create.signed.is_some());
         refuse(signed, &why.into());

@@ -65,7 +65,7 @@ async fn pass_queued(session: &mut Session, tx_id: TxId, why: &str) -> Result<()
     let mut update = TxUpdate::noted(tx_id, queued.row, "slot_refused");
     update.last_error = Some(Text::lossy(&detail));
     session.alert(AlertKind::Stuck, AlertSubject::tx(tx_id), &detail);
-    error!(submitter = %session.submitter, %tx_id, why, "slot refused by the store");
+    error!(submitter = %session.submitter, %tx_id, error = why, "slot refused by the store");
     let _refused = session.apply_one(update).await?;
     if let Some(queued) = session.state.queue().get(tx_id) {
         let refused = (tx_id, TxEvent::SlotAllocated.name(), queued.row.version);
@@ -83,7 +83,7 @@ async fn reject_queued(session: &mut Session, tx_id: TxId, why: &str) -> Result<
     update.last_error = Some(Text::lossy(&detail));
     update.detail = Some(Text::lossy(&detail));
     let _refused = session.apply_one(update).await?;
-    error!(submitter = %session.submitter, %tx_id, why, "transaction rejected before it had a slot");
+    error!(submitter = %session.submitter, %tx_id, error = why, "transaction rejected before it had a slot");
     session.alert(AlertKind::Rejected, AlertSubject::tx(tx_id), &detail);
     Ok(())
 }

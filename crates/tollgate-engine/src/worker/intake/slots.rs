@@ -98,7 +98,6 @@ pub(super) fn section(
         slot: slots.next(),
         held,
         valid_until: create.intent.expires_at(),
-        outbox: None,
     }));
     Ok(section)
 }

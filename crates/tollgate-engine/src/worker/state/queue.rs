@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 
 use tollgate_model::port::RowVersion;
 use tollgate_model::schedule::is_due;
-use tollgate_model::{Intent, Queued, Timestamp, TxId, TxState};
+use tollgate_model::{Intent, Queued, RequestId, Timestamp, TxId, TxState};
 
 /// A transaction that waits for a slot.
 #[derive(Clone, Debug)]
 pub(in crate::worker) struct QueuedTx {
     pub(in crate::worker) tx_id: TxId,
+    pub(in crate::worker) request_id: Option<RequestId>,
     pub(in crate::worker) row: RowVersion,
     pub(in crate::worker) intent: Intent,
     pub(in crate::worker) accepted_at: Timestamp,
@@ -20,12 +21,12 @@ pub(in crate::worker) struct QueuedTx {
 }
 
 impl QueuedTx {
-    pub(in crate::worker) const fn new(
-        (tx_id, row): (TxId, RowVersion),
+    pub(in crate::worker) fn new(
+        (tx_id, request_id, row): (TxId, Option<RequestId>, RowVersion),
         intent: Intent,
         accepted_at: Timestamp,
     ) -> Self {
-        Self { tx_id, row, intent, accepted_at, unsigned: None, set_aside_until: None }
+        Self { tx_id, request_id, row, intent, accepted_at, unsigned: None, set_aside_until: None }
     }
 
     fn is_ready(&self, now: Timestamp) -> bool {
@@ -116,7 +117,7 @@ mod tests {
         let tx_id = TxId::from_uuid(Uuid::from_u128(n));
         let row = RowVersion { state: TxState::Queued(Queued::Waiting), version: 1 };
         let intent = Intent::transfer(Address::ZERO, U256::ZERO);
-        QueuedTx::new((tx_id, row), intent, Timestamp::EPOCH)
+        QueuedTx::new((tx_id, None, row), intent, Timestamp::EPOCH)
     }
 
     fn ids(queue: &Queue) -> Vec<u128> {

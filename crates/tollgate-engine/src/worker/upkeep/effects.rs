@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use tollgate_metrics::ResubmitResult;
 use tollgate_model::port::{AlertKind, Checkpoint, TxUpdate};
 use tollgate_model::resubmit::Patience;
 use tollgate_model::stuck::Trigger;
@@ -10,6 +11,8 @@ use tollgate_model::{Nonce, StuckReason, TxId};
 use super::lookup::want_lookup;
 use crate::worker::alarm::AlertSubject;
 use crate::worker::commands::Commands;
+use crate::worker::journal::Unwritten;
+use crate::worker::state_changes::is_exhausted;
 use crate::worker::{Session, Stop};
 
 /// Updates are written first; what follows from one is done only where that one was written (I11).
@@ -37,13 +40,23 @@ impl Effects {
             session.alert(*kind, *subject, detail);
         }
         want_lookup(session, &self.lookups);
+        let exhausted = self.updates.iter().filter(|update| is_exhausted(update)).count();
         let unwritten = session.apply_all(self.updates).await?;
+        count(session, &self.resends, &unwritten, exhausted);
         self.stuck.retain(|(tx_id, _)| !unwritten.contains(*tx_id));
         self.resends.retain(|tx_id| !unwritten.contains(*tx_id));
         note_stuck(session, commands, &self.stuck);
         send_claimed(session, self.resends, &self.tried).await;
         Ok(())
     }
+}
+
+fn count(session: &Session, resends: &[TxId], unwritten: &Unwritten, exhausted: usize) {
+    let counters = &session.context.metrics.resubmit_total;
+    let refused = resends.iter().filter(|tx_id| unwritten.contains(**tx_id)).count();
+    counters.add(ResubmitResult::Sent, (resends.len() - refused) as u64);
+    counters.add(ResubmitResult::Refused, refused as u64);
+    counters.add(ResubmitResult::Exhausted, exhausted as u64);
 }
 
 /// Raises alerts, and has the policy asked about what is not the head: the head is asked about anyway.
@@ -64,6 +77,7 @@ async fn send_claimed(session: &mut Session, claimed: Vec<TxId>, tried: &HashMap
     if claimed.is_empty() {
         return;
     }
+    session.context.counts.note_resends(claimed.len());
     session.reached(Checkpoint::ActionClaimed).await;
     for tx_id in claimed {
         let patience = tried.get(&tx_id);

@@ -1,6 +1,7 @@
 //! Holes: shown and alerted about as long as they are there, and filled where the policy or an operator wants it.
 
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 use tollgate_model::hole::{HoleDecision, HoleView, decide};
 use tollgate_model::nonce::{Mode, SlotToFill, SubmitterStatus};
 use tollgate_model::port::chain::{Call, CallEstimate};
@@ -12,6 +13,7 @@ use tracing::{info, warn};
 
 use super::pool::unless_unavailable;
 use crate::context::Context;
+use crate::create::CreateTimer;
 use crate::worker::alarm::AlertSubject;
 use crate::worker::intake::{CreateJob, Intake, slots_for_placeholders};
 use crate::worker::state::NoncePool;
@@ -132,8 +134,11 @@ async fn fill_with_placeholders(
         let Ok(payload) = intent.to_payload() else { return Ok(()) };
         let (reply, answer) = oneshot::channel();
         let tx_id = session.context.ids.tx_id();
-        let (request_id, signed) = (None, None);
-        creates.push(CreateJob { tx_id, request_id, intent, payload, signed, reply });
+        let (request_id, signed, looked_up) = (None, None, Instant::now());
+        let timer = CreateTimer::begin(&session.context.metrics);
+        let create =
+            CreateJob { tx_id, request_id, intent, payload, signed, looked_up, reply, timer };
+        creates.push(create);
         answers.push(answer);
     }
     intake.fill_holes(session, &slots, creates).await?;
@@ -141,7 +146,7 @@ async fn fill_with_placeholders(
         if let Ok(Err(why)) = answer.await {
             let detail = format!("no placeholder: {why}");
             session.alert(AlertKind::Hole, AlertSubject::nonce(lowest), &detail);
-            warn!(submitter = %session.submitter, %lowest, %why, "no placeholder for a hole");
+            warn!(submitter = %session.submitter, %lowest, error = %why, "no placeholder for a hole");
             break;
         }
     }

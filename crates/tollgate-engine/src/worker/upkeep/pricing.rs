@@ -29,10 +29,10 @@ pub(super) async fn bump_head(session: &mut Session) -> Result<(), Stop> {
                 Err(why) => Err(why.into()),
             };
             match bumped {
-                Ok(hash) => info!(tx_id = %tx.tx_id, %hash, "gas bumped"),
+                Ok(hash) => info!(tx_id = %tx.tx_id, tx_hash = %hash, "gas bumped"),
                 Err(ActionFailure::Stop(stop)) => return Err(stop),
                 Err(ActionFailure::Refused(why)) => {
-                    warn!(tx_id = %tx.tx_id, %why, "gas bump not possible");
+                    warn!(tx_id = %tx.tx_id, error = %why, "gas bump not possible");
                 }
             }
         }

@@ -6,6 +6,7 @@
 
 use std::time::Duration;
 
+use tollgate_metrics::ReconcileResult;
 use tollgate_model::finality::{is_settled, settled_up_to};
 use tollgate_model::nonce::{Mode, SubmitterStatus, Unexplained, unexplained};
 use tollgate_model::port::chain::{AccountCounts, Occupant, PastCount};
@@ -31,6 +32,9 @@ use crate::worker::session::{Session, moved};
 /// The pause before a foreign transaction in one of our slots is looked at again.
 pub(in crate::worker) const FOREIGN_LOOK: Duration = Duration::from_secs(1);
 
+/// Comparisons that fail in a row, five seconds apart, before an alert is raised.
+const FAILURES_TO_ALERT: u32 = 6;
+
 impl Upkeep {
     pub(super) async fn reconcile_if_due(
         &mut self,
@@ -42,11 +46,19 @@ impl Upkeep {
             return Ok(());
         }
         match self.reconcile_now(session, intake).await {
-            Ok(_) => Ok(()),
+            Ok(_) => {
+                self.reconcile_failures = 0;
+                Ok(())
+            }
             Err(ActionFailure::Stop(stop)) => Err(stop),
             // The chain can't be asked: soon again.
             Err(ActionFailure::Refused(why)) => {
-                warn!(submitter = %session.submitter, %why, "not reconciled");
+                warn!(submitter = %session.submitter, error = %why, "not reconciled");
+                self.reconcile_failures = self.reconcile_failures.saturating_add(1);
+                if self.reconcile_failures >= FAILURES_TO_ALERT {
+                    let detail = format!("not compared with the chain: {why}");
+                    session.alert(AlertKind::ReconcileFailure, AlertSubject::default(), &detail);
+                }
                 session.agenda.reconcile_at(now.after(FOREIGN_LOOK * 5));
                 Ok(())
             }
@@ -55,6 +67,20 @@ impl Upkeep {
 
     /// Compares now, and does what follows. Searches run beside it; when one is done, it is compared again.
     pub(in crate::worker) async fn reconcile_now(
+        &mut self,
+        session: &mut Session,
+        intake: &mut Intake,
+    ) -> Result<Reconciled, ActionFailure> {
+        let reconciled = self.compare(session, intake).await;
+        session.context.metrics.reconcile_total.inc(match &reconciled {
+            Ok(done) if done.steps.is_empty() => ReconcileResult::Agreed,
+            Ok(_) => ReconcileResult::Acted,
+            Err(_) => ReconcileResult::Error,
+        });
+        reconciled
+    }
+
+    async fn compare(
         &mut self,
         session: &mut Session,
         intake: &mut Intake,
@@ -181,7 +207,7 @@ async fn write_steps(session: &mut Session, steps: &[ReconcileStep]) -> Result<(
         match step {
             ReconcileStep::Protect(why) => section.status = Some(protect(session, why)),
             ReconcileStep::MoveCursor(step) => {
-                info!(submitter = %session.submitter, to = %step.to, "cursor moved past outsiders");
+                info!(submitter = %session.submitter, cursor = %step.to, "cursor moved past outsiders");
                 section.cursor = Some(*step);
             }
             ReconcileStep::SlotTaken { nonce } => section.updates.extend(taken(session, *nonce)?),
@@ -201,7 +227,7 @@ async fn write_steps(session: &mut Session, steps: &[ReconcileStep]) -> Result<(
 /// I12: a settled block shows what our own slots can't explain. No new work until an operator says so.
 fn protect(session: &mut Session, why: &Foreign) -> StatusChange {
     let why = why.to_string();
-    error!(submitter = %session.submitter, why, "PROTECT: takes no new work");
+    error!(submitter = %session.submitter, error = why, "PROTECT: takes no new work");
     // Each time it goes to PROTECT is an event of its own, also soon after the last one.
     session.alert_anew(AlertKind::Protect, AlertSubject::default(), &why);
     session.status_change(SubmitterStatus::Protect, &why)

@@ -126,7 +126,7 @@ async fn used_slots_end_beside_an_endpoint_that_counts_too_little_for_ever(pipel
     pipeline.verify_beside(from, &sent, &outsiders).await;
 }
 
-/// How often it is compared while one endpoint can't tell: each time could be the wrong one.
+/// The number of comparisons while one endpoint can't tell: each time could be the wrong one.
 const LOOKS: u32 = 3;
 
 async fn slot_taken_by_an_outsider_ends_after_both_endpoints_were_asked(pipeline: Pipeline) {
