@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::number::Number;
 use crate::schema;
-use crate::tx::OperatorTx;
+use crate::tx::TxAnswer;
 
 /// The body of an action that may have a reason.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug, Default)]
@@ -81,13 +81,13 @@ pub struct ActionAnswer {
     /// The hash of the attempt that was signed for it; null if there is none.
     #[schema(value_type = Option<schema::Hash>, required)]
     pub tx_hash: Option<String>,
-    /// The transaction, as operators see it.
-    pub tx: OperatorTx,
+    /// The transaction, as operators see it, or as its caller does.
+    pub tx: TxAnswer,
 }
 
 impl ActionAnswer {
     /// The answer to an action with this outcome.
-    pub fn new(outcome: ActionOutcome, tx: OperatorTx) -> Self {
+    pub fn new(outcome: ActionOutcome, tx: TxAnswer) -> Self {
         let (outcome, signed) = match outcome {
             ActionOutcome::Withdrawn => ("withdrawn", None),
             ActionOutcome::Signed(hash) => ("signed", Some(hash)),

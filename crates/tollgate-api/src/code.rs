@@ -62,6 +62,9 @@ codes! {
     InvalidJson "invalid_json" 400 false "The body is not JSON";
     UnreadableBody "unreadable_body" 400 false "The body could not be read";
     InvalidPath "invalid_path" 400 false "The path is not valid UTF-8";
+    Unauthenticated "unauthenticated" 401 false "No valid API key";
+    Forbidden "forbidden" 403 false "The API key does not allow this";
+    RateLimited "rate_limited" 429 true "Too many requests of this API key";
     NotFound "not_found" 404 false "Not found";
     MethodNotAllowed "method_not_allowed" 405 false "Method not allowed";
     HostNotAllowed "host_not_allowed" 421 false "Host not allowed";

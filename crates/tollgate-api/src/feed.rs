@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use tollgate_model::port::{Completion as Entry, FeedKind, FeedPage, Page};
+use tollgate_model::port::{Completion as Entry, FeedKind};
 use tollgate_model::{Intent, Seq};
 use utoipa::ToSchema;
 
@@ -12,6 +12,7 @@ use crate::history::write_state;
 use crate::result::TxResult;
 use crate::schema;
 use crate::time::format_time;
+use crate::tx::tenant_of;
 
 /// A part of the feed, in order.
 #[derive(Serialize, Deserialize, ToSchema, Clone, Debug)]
@@ -38,6 +39,9 @@ pub struct Completion {
     /// The caller's own name for it.
     #[schema(value_type = Option<schema::RequestId>, required)]
     pub request_id: Option<String>,
+    /// The tenant whose request it is; left out if it is none's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// The chain that it was for.
     pub chain_id: u64,
     /// The account that sent it.
@@ -72,10 +76,9 @@ fn final_kind() -> Cow<'static, str> {
 }
 
 impl Feed {
-    /// The part that was found after a place.
-    pub fn new(found: &FeedPage, after: Seq, asked: Page) -> Self {
-        let next = found.next(after, asked).get();
-        Self { items: found.items.iter().map(Completion::from).collect(), next }
+    /// These entries, and the place to read on from.
+    pub fn of(entries: &[Entry], next: Seq) -> Self {
+        Self { items: entries.iter().map(Completion::from).collect(), next: next.get() }
     }
 }
 
@@ -100,6 +103,7 @@ impl From<&Entry> for Completion {
             result: mined.map(TxResult::from),
             tx_id: entry.tx_id.to_string(),
             request_id: entry.request_id.as_ref().map(ToString::to_string),
+            tenant: tenant_of(entry.request_id.as_ref()),
             chain_id: entry.submitter.chain_id.get(),
             submitter: entry.submitter.address.to_checksum(None),
             state: entry.state.name().into(),

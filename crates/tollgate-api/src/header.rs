@@ -13,6 +13,9 @@ pub const FORWARDED: &str = "tollgate-forwarded";
 pub const ROUTED: &str = "tollgate-routed";
 /// On a request: the signature of the node that sends it.
 pub const NODE: &str = "tollgate-node";
+/// On a request of another node: the id of the API key that the caller has shown there, and the caller's address.
+/// Ignored without a valid [`NODE`].
+pub const CALLER: &str = "tollgate-caller";
 /// On a request: the number of nodes that have forwarded it. Too many are refused; nothing else depends on
 /// it, so it needs no signature.
 pub const HOPS: &str = "tollgate-hops";

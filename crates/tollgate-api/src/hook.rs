@@ -10,6 +10,7 @@ use tollgate_model::port::{Attempt as StoredAttempt, TxRecord};
 
 use crate::attempt::Fees;
 use crate::time::format_time;
+use crate::tx::tenant_of;
 
 /// A question about a transaction that needs a decision.
 #[derive(Serialize, Deserialize, Clone, Debug)]
@@ -47,6 +48,9 @@ pub struct HookTx {
     pub tx_id: String,
     /// The caller's own name for it.
     pub request_id: Option<String>,
+    /// The tenant whose request it is; left out if it is none's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// Its slot.
     pub nonce: Option<u64>,
     /// Its state.
@@ -119,6 +123,7 @@ impl From<&TxRecord> for HookTx {
         Self {
             tx_id: tx.tx_id.to_string(),
             request_id: tx.request_id.as_ref().map(ToString::to_string),
+            tenant: tenant_of(tx.request_id.as_ref()),
             nonce: tx.nonce.map(|nonce| nonce.get()),
             state: tx.row.state.name().into(),
             sub_state: tx.row.state.sub_name().map(Into::into),

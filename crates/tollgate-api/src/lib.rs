@@ -9,12 +9,14 @@ mod account;
 mod account_pool;
 mod action;
 mod amount;
+mod api_key;
 mod attempt;
 mod call;
 mod chain;
 mod code;
 mod create;
 mod duration;
+mod event;
 mod feed;
 pub mod header;
 mod history;
@@ -39,6 +41,7 @@ pub use account::{AccountChange, EffectiveSetting, EffectiveSettings, NewAccount
 pub use account_pool::{NewPool, Pool, PoolEntry, PoolMember};
 pub use action::{ActionAnswer, ActionOutcome, NewPayload, Reason, Replacement};
 pub use amount::{format_eth, parse_amount};
+pub use api_key::{ApiKey, ApiKeyPage, MadeApiKey, NewApiKey, RotateApiKey};
 pub use attempt::{Attempt, Fees};
 pub use call::{check_fees, read_address, read_hash, read_hex};
 pub use chain::{Chain, ChainList, ChainWithEndpoints, Endpoint, Ready};
@@ -47,6 +50,7 @@ pub use create::{
     Access, AuthorizationItem, Batch, BatchAnswer, BatchItem, Create, Payload, Simulation,
 };
 pub use duration::{format_duration, parse_duration};
+pub use event::{Event, EventData, EventPage};
 pub use feed::{Completion, Feed};
 pub use history::{HistoryEntry, StateName, SubmitterEntry};
 pub use hook::{HookAttempt, HookPayload, HookQuestion, HookTx};

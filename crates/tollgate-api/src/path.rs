@@ -12,11 +12,16 @@ pub const BY_HASH: &str = "/api/v1/tx/by-hash";
 pub const COSTS: &str = "/api/v1/reports/costs";
 /// The feed of completions.
 pub const COMPLETIONS: &str = "/api/v1/tx/completions";
+/// The log of events.
+pub const EVENTS: &str = "/api/v1/events";
 /// The submitters.
 pub const SUBMITTERS: &str = "/api/v1/submitters";
 
 /// The account pools.
 pub const POOLS: &str = "/api/v1/pools";
+
+/// The API keys.
+pub const API_KEYS: &str = "/api/v1/api-keys";
 
 /// One transaction.
 pub fn tx(tx_id: &str) -> String {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::schema;
 use crate::time::format_time;
-use crate::tx::{Tx, public};
+use crate::tx::{Tx, public, tenant_of};
 
 /// The fields that are kept of a transaction that was removed.
 #[derive(Serialize, Deserialize, ToSchema, Clone, PartialEq, Debug)]
@@ -20,6 +20,9 @@ pub struct RemovedTx {
     /// The caller's own name for it.
     #[schema(value_type = Option<schema::RequestId>, required)]
     pub request_id: Option<String>,
+    /// The tenant whose request it is; left out if it is none's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// The final state.
     #[schema(value_type = schema::State)]
     pub state: Cow<'static, str>,
@@ -42,6 +45,7 @@ impl From<&StoredRemovedTx> for RemovedTx {
         Self {
             tx_id: removed.tx_id.to_string(),
             request_id: removed.request_id.as_ref().map(ToString::to_string),
+            tenant: tenant_of(removed.request_id.as_ref()),
             state: removed.state.name().into(),
             sub_state: removed.state.sub_name().map(Into::into),
             tx_hash: removed.tx_hash.map(|hash| hash.to_string()),
@@ -55,13 +59,14 @@ impl Tx {
     /// The answer to a repeated request whose transaction was removed: what is kept of it, and null for the
     /// rest. The time of acceptance is that in the id.
     pub fn archived(removed: &StoredRemovedTx) -> Self {
-        let RemovedTx { tx_id, request_id, state, sub_state, tx_hash, finished_at, .. } =
+        let RemovedTx { tx_id, request_id, tenant, state, sub_state, tx_hash, finished_at, .. } =
             RemovedTx::from(removed);
         Self {
             tx_id,
             chain_id: removed.submitter.chain_id.get(),
             submitter: removed.submitter.address.to_checksum(None),
             request_id,
+            tenant,
             to: None,
             value: None,
             nonce: None,

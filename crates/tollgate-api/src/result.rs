@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Serialize};
 use tollgate_model::B256;
 use tollgate_model::port::TxReceipt;
-use tollgate_model::port::chain::LogEntry;
+use tollgate_model::port::chain::{LogEntry, Logs};
 use utoipa::ToSchema;
 
 use crate::limit::{LOG_DATA_BYTES_MAX, LOGS_MAX};
@@ -109,6 +109,8 @@ pub struct TxLogs {
     pub items: Vec<Log>,
     /// `true`: there are more than an answer holds; ask a node of the chain for them.
     pub truncated: bool,
+    /// `true`: two endpoints show exactly these entries, or the chain has one endpoint only.
+    pub confirmed: bool,
 }
 
 /// A log entry.
@@ -130,8 +132,13 @@ pub struct Log {
 }
 
 impl TxLogs {
+    /// The entries of a transaction that is in no block.
+    pub fn none() -> Self {
+        Self::new(&Logs { entries: Vec::new(), is_confirmed: true })
+    }
+
     /// The first entries, within the limits of an answer (I13).
-    pub fn new(entries: &[LogEntry]) -> Self {
+    pub fn new(Logs { entries, is_confirmed }: &Logs) -> Self {
         let mut bytes = 0;
         let fits = |entry: &&LogEntry| {
             bytes += entry.data.len();
@@ -140,7 +147,7 @@ impl TxLogs {
         let items: Vec<Log> =
             entries.iter().take(LOGS_MAX).take_while(fits).map(Log::from).collect();
         let truncated = items.len() < entries.len();
-        Self { items, truncated }
+        Self { items, truncated, confirmed: *is_confirmed }
     }
 }
 
@@ -169,12 +176,13 @@ mod tests {
             data: Bytes::from(vec![7; bytes]),
             index: Some(3),
         };
-        let few = TxLogs::new(&[entry(1), entry(0)]);
-        assert_eq!((few.items.len(), few.truncated), (2, false));
+        let logs = |entries: Vec<LogEntry>| TxLogs::new(&Logs { entries, is_confirmed: true });
+        let few = logs(vec![entry(1), entry(0)]);
+        assert_eq!((few.items.len(), few.truncated, few.confirmed), (2, false, true));
         assert_eq!((&*few.items[0].data, &*few.items[1].data), ("0x07", "0x"));
-        let many = TxLogs::new(&vec![entry(0); LOGS_MAX + 1]);
+        let many = logs(vec![entry(0); LOGS_MAX + 1]);
         assert_eq!((many.items.len(), many.truncated), (LOGS_MAX, true));
-        let long = TxLogs::new(&[entry(LOG_DATA_BYTES_MAX), entry(1)]);
+        let long = logs(vec![entry(LOG_DATA_BYTES_MAX), entry(1)]);
         assert_eq!((long.items.len(), long.truncated), (1, true));
     }
 }

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use tollgate_model::TxState;
+use tollgate_model::event;
 use utoipa::openapi::schema::{
     AdditionalProperties, ArrayBuilder, ObjectBuilder, SchemaFormat, SchemaType, Type,
 };
@@ -55,6 +56,8 @@ values! {
     Depth = "How many open transactions there are in each state.", depth();
     Duration = "A whole number with a unit: `500ms`, `30s`, `10m`, `1h`.",
         text().pattern(Some("^[0-9]+(ms|s|m|h)$")).examples([json!("10m")]);
+    EventKind = "What an event is about.",
+        names(event::EventKind::ALL.map(event::EventKind::name));
     FeedKind = "Why an entry is in the feed: the transaction is final, became stuck (or stuck for another \
                 reason), or is not stuck any more.",
         names(["final", "stuck", "unstuck"]);
@@ -98,6 +101,7 @@ values! {
     State = "Where a transaction is. CONFIRMED and FAILED_FINAL are final.", names(states());
     SubState = "More about a state; for STUCK, the reason.",
         names(distinct(TxState::ALL.into_iter().filter_map(TxState::sub_name)));
+    Role = "A right of an API key.", names(["read", "submit", "operate", "admin"]);
     SubmitterStatus = "Whether an account takes new work.", names(["ACTIVE", "PAUSED", "PROTECT"]);
     Time = "RFC 3339.", text().format(format("date-time")).examples([json!("2026-11-16T09:30:00Z")]);
     TxId = "A UUID v7: ids sort by the time of acceptance.",

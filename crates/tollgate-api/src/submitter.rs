@@ -45,11 +45,12 @@ pub struct Submitter {
     /// The URL of that node; null if none works for it, or the node is not on the list.
     #[schema(required)]
     pub owner_url: Option<String>,
-    /// The token that the owner writes under.
+    /// The token that the owner writes under; only for operators, as all nonces here.
     #[schema(required)]
     pub fencing_token: Option<u64>,
-    /// The next nonce that will be given out.
-    pub next_nonce: u64,
+    /// The next nonce that will be given out; null for callers who are no operators.
+    #[schema(required)]
+    pub next_nonce: Option<u64>,
     /// The number of its transactions that the chain has mined, as two endpoints confirm it where several are
     /// configured; null in lists, and if the chain can't be asked or nothing is confirmed yet.
     #[schema(required)]

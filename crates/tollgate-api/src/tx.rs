@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use tollgate_model::authorization::Authorization;
 use tollgate_model::port::{Attempt as StoredAttempt, HistoryEntry, LineHead, TxRecord};
-use tollgate_model::{Intent, Route};
+use tollgate_model::{Intent, RequestId, Route};
 use utoipa::openapi::schema::AnyOfBuilder;
 use utoipa::openapi::{Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -35,6 +35,9 @@ pub struct Tx {
     /// The caller's own name for it.
     #[schema(value_type = Option<schema::RequestId>, required)]
     pub request_id: Option<String>,
+    /// The tenant whose request it is; left out if it is none's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<String>,
     /// The account or contract that is called; null for the creation of a contract.
     #[schema(value_type = Option<schema::Address>, required)]
     pub to: Option<String>,
@@ -234,6 +237,17 @@ pub enum TxAnswer {
     Operator(Box<OperatorTx>),
 }
 
+/// Fields with a token are for operators.
+impl<'de> Deserialize<'de> for TxAnswer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let whole = Box::<RawValue>::deserialize(deserializer)?;
+        if let Ok(tx) = serde_json::from_str(whole.get()) {
+            return Ok(Self::Operator(tx));
+        }
+        serde_json::from_str(whole.get()).map(Self::Caller).map_err(Error::custom)
+    }
+}
+
 /// Any of the two: what operators see is also what callers see, so that exactly one would be wrong.
 impl PartialSchema for TxAnswer {
     fn schema() -> RefOr<Schema> {
@@ -290,6 +304,7 @@ impl From<&TxRecord> for Tx {
             chain_id: record.submitter.chain_id.get(),
             submitter: record.submitter.address.to_checksum(None),
             request_id: record.request_id.as_ref().map(ToString::to_string),
+            tenant: tenant_of(record.request_id.as_ref()),
             to: to.map(|to| to.to_checksum(None)),
             value: value.map(|value| value.to_string()),
             nonce: None,
@@ -333,6 +348,11 @@ impl OperatorTx {
             diagnosis: record.diagnosis.as_ref().map(|found| found.as_str().to_owned()),
         }
     }
+}
+
+/// The tenant of a request.
+pub(crate) fn tenant_of(request_id: Option<&RequestId>) -> Option<String> {
+    request_id.and_then(RequestId::tenant).map(str::to_owned)
 }
 
 #[cfg(test)]

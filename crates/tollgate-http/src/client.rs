@@ -14,7 +14,7 @@ use hyper_util::client::legacy::connect::dns::GaiResolver;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use thiserror::Error;
 
-use crate::policy::{Resolver, names_link_local};
+use crate::policy::{RefusedAddresses, Resolver};
 use crate::tls;
 
 /// Idle connections are closed earlier than most proxies would close them.
@@ -35,7 +35,7 @@ pub struct Limits {
 pub struct HttpClient {
     client: Client<HttpsConnector<HttpConnector<Resolver>>, Full<Bytes>>,
     response_bytes_max: usize,
-    refuses_link_local: bool,
+    refused: RefusedAddresses,
 }
 
 /// A complete response of any status.
@@ -96,17 +96,22 @@ impl HttpClient {
 
     /// A client with TLS settings of its own, such as [`client_config_trusting`](crate::client_config_trusting).
     pub fn with_tls(limits: &Limits, tls: &rustls::ClientConfig) -> Self {
-        Self::build(limits, tls, false)
+        Self::build(limits, tls, RefusedAddresses::None)
     }
 
     /// A client that calls no link-local address, by whatever name: for URLs of which nobody vouches that they
     /// lead to a service of the operator's own.
     pub fn refusing_link_local(limits: &Limits) -> Self {
-        Self::build(limits, &tls::client_config(), true)
+        Self::refusing(limits, RefusedAddresses::LinkLocal)
     }
 
-    fn build(limits: &Limits, tls: &rustls::ClientConfig, refuses_link_local: bool) -> Self {
-        let resolver = Resolver { system: GaiResolver::new(), refuses_link_local };
+    /// A client that does not call some addresses, by whatever name.
+    pub fn refusing(limits: &Limits, refused: RefusedAddresses) -> Self {
+        Self::build(limits, &tls::client_config(), refused)
+    }
+
+    fn build(limits: &Limits, tls: &rustls::ClientConfig, refused: RefusedAddresses) -> Self {
+        let resolver = Resolver { system: GaiResolver::new(), refused };
         let mut connector = HttpConnector::new_with_resolver(resolver);
         connector.enforce_http(false);
         connector.set_nodelay(true);
@@ -122,7 +127,7 @@ impl HttpClient {
             .pool_idle_timeout(IDLE_TIMEOUT)
             .pool_max_idle_per_host(limits.idle_max)
             .build(connector);
-        Self { client, response_bytes_max: limits.response_bytes_max, refuses_link_local }
+        Self { client, response_bytes_max: limits.response_bytes_max, refused }
     }
 
     /// Sends a POST request and reads its response.
@@ -150,8 +155,8 @@ impl HttpClient {
         body: Bytes,
     ) -> Result<HttpResponse, HttpError> {
         // An address is connected to without the resolver.
-        if self.refuses_link_local && names_link_local(uri) {
-            return Err(HttpError::Unreachable("the URL names a link-local address".to_owned()));
+        if self.refused.named_by(uri) {
+            return Err(HttpError::Unreachable(self.refused.reason()));
         }
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;

@@ -8,5 +8,5 @@ mod policy;
 mod tls;
 
 pub use client::{HttpClient, HttpError, HttpResponse, Limits};
-pub use policy::{BadUrl, http_url, is_link_local, names_link_local};
+pub use policy::{BadUrl, RefusedAddresses, http_url, is_link_local, is_private, names_link_local};
 pub use tls::{TlsFileError, TlsFiles, client_config, client_config_trusting, read_certificates};

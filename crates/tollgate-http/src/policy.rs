@@ -54,19 +54,77 @@ pub fn is_link_local(ip: IpAddr) -> bool {
     }
 }
 
-/// Returns whether the host of a URL is written as a link-local address.
-pub fn names_link_local(uri: &Uri) -> bool {
-    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
-    // A zone (fe80::1%eth0) is part of no other address.
-    host.split('%').next().and_then(|host| host.parse().ok()).is_some_and(is_link_local)
+/// Returns whether an address is not of the public internet: link-local, loopback, private, shared (RFC 6598)
+/// or unspecified.
+pub fn is_private(ip: IpAddr) -> bool {
+    let is_reserved = match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            let [first, second, ..] = ip.octets();
+            let is_shared = first == 100 && (64..128).contains(&second);
+            ip.is_private() || ip.is_loopback() || ip.is_broadcast() || is_shared || first == 0
+        }
+        IpAddr::V6(ip) => ip.is_loopback() || ip.is_unspecified() || ip.is_unique_local(),
+    };
+    is_reserved || is_link_local(ip)
 }
 
-/// The resolver of host names. One that refuses link-local addresses does so for what a name stands for
-/// at the time of the connection, whatever it stood for when the settings were read.
+/// Addresses that a client does not call, by whatever name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefusedAddresses {
+    /// Every address may be called.
+    None,
+    /// Those of [`is_link_local`].
+    LinkLocal,
+    /// Those of [`is_private`].
+    Private,
+}
+
+impl RefusedAddresses {
+    fn contain(self, ip: IpAddr) -> bool {
+        match self {
+            Self::None => false,
+            Self::LinkLocal => is_link_local(ip),
+            Self::Private => is_private(ip),
+        }
+    }
+
+    /// Returns whether the host of a URL is written as one of these.
+    pub fn named_by(self, uri: &Uri) -> bool {
+        named_ip(uri).is_some_and(|ip| self.contain(ip))
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::None => "no",
+            Self::LinkLocal => "a link-local",
+            Self::Private => "a private",
+        }
+    }
+
+    /// The reason why a URL is not called.
+    pub(crate) fn reason(self) -> String {
+        format!("the URL names {} address", self.words())
+    }
+}
+
+/// The address that a URL is written with, if it is no name.
+fn named_ip(uri: &Uri) -> Option<IpAddr> {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    // A zone (fe80::1%eth0) is part of no other address.
+    host.split('%').next().and_then(|host| host.parse().ok())
+}
+
+/// Returns whether the host of a URL is written as a link-local address.
+pub fn names_link_local(uri: &Uri) -> bool {
+    RefusedAddresses::LinkLocal.named_by(uri)
+}
+
+/// The resolver of host names. One that refuses addresses does so for what a name stands for at the time
+/// of the connection, whatever it stood for when the settings were read.
 #[derive(Clone)]
 pub(crate) struct Resolver {
     pub(crate) system: GaiResolver,
-    pub(crate) refuses_link_local: bool,
+    pub(crate) refused: RefusedAddresses,
 }
 
 impl Service<Name> for Resolver {
@@ -79,22 +137,25 @@ impl Service<Name> for Resolver {
     }
 
     fn call(&mut self, name: Name) -> Self::Future {
-        let (found, refuses) = (self.system.call(name), self.refuses_link_local);
+        let (found, refused) = (self.system.call(name), self.refused);
         Box::pin(async move {
             let all = found.await?;
-            allowed(all, refuses)
+            allowed(all, refused)
         })
     }
 }
 
 fn allowed(
     found: impl Iterator<Item = SocketAddr>,
-    refuses_link_local: bool,
+    addresses: RefusedAddresses,
 ) -> io::Result<IntoIter<SocketAddr>> {
     let (refused, kept): (Vec<_>, Vec<_>) =
-        found.partition(|address| refuses_link_local && is_link_local(address.ip()));
+        found.partition(|address| addresses.contain(address.ip()));
     match kept.is_empty() && !refused.is_empty() {
-        true => Err(io::Error::other("the name stands for a link-local address")),
+        true => {
+            let what = addresses.words();
+            Err(io::Error::other(format!("the name stands for {what} address")))
+        }
         false => Ok(kept.into_iter()),
     }
 }
@@ -121,12 +182,44 @@ mod tests {
     }
 
     #[test]
+    fn private_address_is_told_in_every_form() {
+        for (ip, expected) in [
+            ("10.0.0.1", true),
+            ("172.16.0.1", true),
+            ("192.168.1.1", true),
+            ("127.0.0.1", true),
+            ("100.64.0.1", true),
+            ("0.0.0.0", true),
+            ("169.254.169.254", true),
+            ("::1", true),
+            ("::", true),
+            ("fc00::1", true),
+            ("fe80::1", true),
+            ("::ffff:10.0.0.1", true),
+            ("100.128.0.1", false),
+            ("172.32.0.1", false),
+            ("203.0.113.9", false),
+            ("2001:db8::1", false),
+        ] {
+            assert_eq!(is_private(ip.parse().unwrap()), expected, "{ip}");
+        }
+        let named = |url: &str| RefusedAddresses::Private.named_by(&url.parse().unwrap());
+        assert!(named("http://[::1]:80/") && named("http://10.0.0.1/"));
+        assert!(!named("https://hooks.example.com/10.0.0.1"));
+    }
+
+    #[test]
     fn name_that_stands_for_a_link_local_address_is_refused_where_it_must_be() {
         let at = |ip: &str| SocketAddr::new(ip.parse().unwrap(), 80);
         let (metadata, other) = (at("169.254.169.254"), at("192.0.2.1"));
-        assert!(allowed([metadata].into_iter(), true).is_err());
-        assert!(allowed([metadata, other].into_iter(), true).unwrap().eq([other]));
-        assert!(allowed([metadata].into_iter(), false).unwrap().eq([metadata]));
+        let link_local = RefusedAddresses::LinkLocal;
+        assert!(allowed([metadata].into_iter(), link_local).is_err());
+        assert!(allowed([metadata, other].into_iter(), link_local).unwrap().eq([other]));
+        let all = allowed([metadata].into_iter(), RefusedAddresses::None);
+        assert!(all.unwrap().eq([metadata]));
+        let inside = at("10.1.2.3");
+        assert!(allowed([inside].into_iter(), link_local).unwrap().eq([inside]));
+        assert!(allowed([inside, metadata].into_iter(), RefusedAddresses::Private).is_err());
     }
 
     #[test]

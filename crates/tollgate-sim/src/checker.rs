@@ -47,6 +47,9 @@ struct Seen {
     cursors: BTreeMap<Submitter, Nonce>,
     /// The one thing that a reader of the feed remembers.
     last_seq: Option<Seq>,
+    /// The last number of the log of events, and the transactions whose end was among them.
+    last_event: Option<Seq>,
+    ended: BTreeSet<TxId>,
     done: BTreeMap<TxId, Completion>,
     /// Everything that left a node.
     sent: BTreeMap<TxHash, Sent>,

@@ -82,6 +82,7 @@ impl Node {
             policies,
             alerts: Arc::new(LoggedAlerts),
             keys: Arc::new(NoKeys),
+            metrics: Arc::default(),
         };
         world.note(format_args!("{name} starts"));
         Ok(Self { engine: Engine::start(ports, options), network })
@@ -182,6 +183,7 @@ fn options(world: &World) -> Result<EngineOptions, InvalidValue> {
             ..ReservationLimits::default()
         }),
         diagnose: plan.bumps.then_some(Duration::from_secs(5)),
+        events: tollgate_model::event::EventKinds::ALL,
         ..EngineOptions::default()
     })
 }

@@ -45,7 +45,6 @@ pub(crate) async fn leave(world: &World) -> Result<(), StoreError> {
                 slot: None,
                 held: false,
                 valid_until: None,
-                outbox: None,
             };
             sections.push(Section { creates: vec![create], ..Section::new(lease) });
         }

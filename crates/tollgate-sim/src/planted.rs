@@ -4,6 +4,7 @@
 mod chain;
 mod store;
 
+use tollgate_model::event::NumberedEvent;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, StrictAdvance, SubmitterStatus};
 use tollgate_model::port::chain::{CallEstimate, Occupant, OccupantSupport};
@@ -128,6 +129,8 @@ bugs! {
     AssignmentForgotten,
     /// An outsider's transaction that two endpoints show counts as the word of one.
     OccupantsIgnored,
+    /// A reader of events misses what was numbered together with something else.
+    EventSkips,
 }
 
 impl Bug {
@@ -247,7 +250,7 @@ fn edited(
 
 /// [`Bug::OwnNames`]: a node adds its own name to the request ids of its callers.
 pub(crate) fn renamed(world: &World, node: &str, batch: FencedBatch) -> FencedBatch {
-    let own = |id: &RequestId| RequestId::new(format!("{}-{node}", id.as_str())).ok();
+    let own = |id: &RequestId| RequestId::new(format!("{}-{node}", id.shown())).ok();
     edited((world, Bug::OwnNames), batch, |section| {
         for create in &mut section.creates {
             create.request_id = create.request_id.as_ref().and_then(own);
@@ -274,6 +277,14 @@ pub(crate) fn left_out(world: &World, after: Option<TxId>, mut work: Vec<OpenTx>
         }
     }
     work
+}
+
+/// [`Bug::EventSkips`]: one of several events of a page is not seen.
+pub(crate) fn events_skipped(world: &World, mut page: Vec<NumberedEvent>) -> Vec<NumberedEvent> {
+    if world.has(Bug::EventSkips) && page.len() > 1 {
+        page.remove(0);
+    }
+    page
 }
 
 /// [`Bug::FeedSkips`]: one of several completions of a page is not seen.
@@ -309,7 +320,7 @@ pub(crate) async fn under_new_names(world: &World, batch: FencedBatch) -> Fenced
             let known = world.store.known_requests(&[(of, name.clone())]).await;
             let known = known.ok().and_then(|mut known| known.pop().flatten());
             if known.is_some_and(|known| world.has_ended(known.tx_id)) {
-                create.request_id = RequestId::new(format!("{}-again", name.as_str())).ok();
+                create.request_id = RequestId::new(format!("{}-again", name.shown())).ok();
             }
         }
     }

@@ -18,14 +18,15 @@ use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
-    AccountPoolStore, AccountStore, Acquisition, ApiKeyStore, Attempt, ChainRegistration,
-    Confirmations, FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord,
+    AccountPoolStore, AccountStore, Acquisition, AlertNotice, AlertPhase, AlertReport, AlertStore,
+    ApiKeyStore, Attempt, ChainRegistration, Confirmations, DeadLetter, EventBounds, EventPage,
+    EventStore, FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord,
     FinishedTx, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
-    LiveNode, NodeStore as Nodes, OpenTx, OrphanPage, OutboxEvent, Owner, Page, PeerKey, RemovedTx,
-    Reservation, ReservationStore, Reserve, RestoreOutcome, RestoreStore, RetentionStore,
-    ReturnedNonces, RowVersion, SectionOutcome, ServedSet, Settled, StoreError, StoredAccount,
-    StoredApiKey, SubmitterEntry, SubmitterOverview, SubmitterRecord, SubmitterSetup,
-    SubmitterWait, TxRecord, TxStore,
+    LiveNode, NodeStore as Nodes, NoticeClaim, NoticeOutcome, OpenTx, OrphanPage, Owner, Page,
+    PeerKey, RemovedTx, Reservation, ReservationStore, Reserve, RestoreOutcome, RestoreStore,
+    RetentionStore, ReturnedNonces, RowVersion, SectionOutcome, ServedSet, Settled, SinkClaim,
+    SlotState, StoreError, StoredAccount, StoredAlert, StoredApiKey, SubmitterEntry,
+    SubmitterOverview, SubmitterRecord, SubmitterSetup, SubmitterWait, TxRecord, TxStore,
 };
 use tollgate_model::{
     Address, B256, ChainId, NodeId, Nonce, RequestId, Seq, Submitter, Text, Timestamp, TxHash, TxId,
@@ -234,6 +235,37 @@ over_network! {
 }
 
 over_network! {
+    impl EventStore {
+        events(after: Seq, page: Page) -> EventPage;
+        event_bounds() -> EventBounds;
+        number_events(page: Page) -> u32;
+        remove_events(age: Duration, keep: u64, page: Page) -> u32;
+        claim_sink(sink: &str, node: &NodeId, term: Duration) -> Option<SinkClaim>;
+        acknowledge_events(sink: &str, claim: i64, through: Seq, term: Duration) -> bool;
+        rewind_sink(sink: &str, to: Seq) -> bool;
+        put_dead_letter(sink: &str, letter: &DeadLetter) -> ();
+        dead_letters(sink: &str, after: Seq, is_due: bool, page: Page) -> Vec<DeadLetter>;
+        retry_dead_letters(sink: &str, from: Seq, through: Seq) -> u64;
+        forget_dead_letters(keep: u32, page: Page) -> u64;
+        delete_dead_letter(sink: &str, seq: Seq) -> ();
+    }
+}
+
+over_network! {
+    impl AlertStore {
+        report_alert(report: &AlertReport, sinks: &[String]) -> bool;
+        resolve_alert(alert_id: Uuid, seen_at: Timestamp) -> bool;
+        alerts(is_open: bool, page: Page) -> Vec<StoredAlert>;
+        claim_notices(node: &NodeId, sink: &str, claim: NoticeClaim) -> Vec<AlertNotice>;
+        settle_notices(node: &NodeId, sink: &str, notices: &[(Uuid, AlertPhase)], outcome: &NoticeOutcome) -> ();
+        forget_alerts(age: Duration, page: Page) -> u64;
+        claim_alert_watch(node: &NodeId, term: Duration) -> bool;
+        reserved_counts(of: &[Submitter]) -> Vec<u64>;
+        database_time() -> Timestamp;
+    }
+}
+
+over_network! {
     impl RestoreStore {
         mark_restored(by: &NodeId, reason: &Text<500>, live_within: Duration) -> RestoreOutcome;
     }
@@ -253,6 +285,7 @@ over_network! {
         submitter_history(of: Submitter, after: u64, page: Page) -> Vec<SubmitterEntry>;
         confirmations(tx_id: TxId) -> Option<Confirmations>;
         slots_from(submitter: Submitter, from: Nonce, page: Page) -> Vec<Nonce>;
+        slot_states(submitter: Submitter, range: std::ops::Range<Nonce>, page: Page) -> Vec<SlotState>;
         final_slots(submitter: Submitter, page: Page) -> Vec<FinalSlot>;
         line_head(submitter: Submitter) -> Option<LineHead>;
         submitters(chain_id: ChainId, after: Option<Address>, page: Page) -> Vec<SubmitterOverview>;
@@ -319,8 +352,6 @@ over_network! {
     impl FeedStore {
         completions(of: FeedFilter, after: Seq, page: Page) -> FeedPage;
         feed_end(of: FeedFilter) -> Seq;
-        outbox(page: Page) -> Vec<OutboxEvent>;
-        forget_outbox(ids: &[i64]) -> ();
     }
 }
 

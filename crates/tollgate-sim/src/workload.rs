@@ -211,8 +211,8 @@ async fn assign(
     let asked = node.engine.assign_member(&pool, Some(request), intent);
     let answer = timeout(ANSWER_LIMIT, asked).await.ok().filter(|_| !node.network.is_dead())?;
     match &answer {
-        Ok(member) => world.note_assigned(request.as_str(), *member),
-        Err(error) => world.note(format_args!("{} not assigned: {error}", request.as_str())),
+        Ok(member) => world.note_assigned(request.shown(), *member),
+        Err(error) => world.note(format_args!("{} not assigned: {error}", request.shown())),
     }
     Some(answer)
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use tollgate_model::port::signer::{TxDraft, TxKind};
 use tollgate_model::port::{
     AttemptKind, ChainRegistration, Confirmations, CursorMove, Fees, Lease, LeaseTerms, NewAttempt,
-    NewEvent, NewTx, Page, Payload, ReceiptDetails, Reserve, RowVersion, Section, Slot,
-    SubmitterSetup, TxReceipt, TxUpdate,
+    NewTx, Page, Payload, ReceiptDetails, Reserve, RowVersion, Section, Slot, SubmitterSetup,
+    TxReceipt, TxUpdate,
 };
 use tollgate_model::{
     Address, B256, Bytes, ChainId, GasPrice, NodeId, Nonce, RequestId, Seq, Submitter, Text, TxId,
@@ -142,7 +142,6 @@ pub fn intent() -> NewTx {
         slot: None,
         held: false,
         valid_until: None,
-        outbox: None,
     }
 }
 
@@ -237,10 +236,6 @@ pub fn mined_in(tx_hash: B256, block_number: u64) -> TxReceipt {
 pub fn confirmations(first_block: u64, length: usize) -> Confirmations {
     let hashes = std::iter::repeat_with(hash).take(length).collect();
     Confirmations { first_block, hashes, new_fork: false }
-}
-
-pub fn event(key: &str) -> NewEvent {
-    NewEvent { kind: "TxAccepted", key: text(key), body: Bytes::from_static(b"{\"a\":1}") }
 }
 
 /// A request for a nonce, under a token of its own, that outlasts any test.

@@ -80,6 +80,7 @@ pub fn ports(
         policies: Policies::default(),
         alerts: Arc::new(LoggedAlerts),
         keys: Arc::new(NoKeys),
+        metrics: Arc::default(),
     }
 }
 

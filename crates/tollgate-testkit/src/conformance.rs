@@ -6,11 +6,13 @@
 
 pub mod account_pools;
 pub mod accounts;
+pub mod alerts;
 pub mod api_keys;
 pub mod audit;
 pub mod bad_input;
 pub mod batch;
 pub mod crash;
+pub mod events;
 pub mod feed;
 pub mod fence;
 pub mod file;
@@ -89,7 +91,6 @@ macro_rules! conformance_tests {
                 neighbours_of_a_section_without_a_cursor_row_commit,
                 clashing_sections_are_written_at_most_once,
                 a_batch_of_the_largest_size_is_written_whole,
-                events_are_written_with_the_change_that_they_tell_of,
                 a_commit_tells_when_its_creates_were_accepted,
             }
             api_keys {
@@ -125,13 +126,24 @@ macro_rules! conformance_tests {
                 readers_of_the_feed_miss_nothing_under_concurrent_commits,
                 a_page_holds_one_chains_completions_and_leads_past_those_of_others,
                 stuck_transactions_are_in_the_feed_for_readers_that_want_them,
-                outbox_keeps_events_until_they_are_deleted,
+            }
+            events {
+                events_are_numbered_in_the_order_of_their_changes,
+                changes_that_are_not_written_leave_no_event,
+                kinds_that_are_not_wanted_are_not_written,
+                readers_of_events_miss_nothing_under_concurrent_commits,
+                page_of_events_begins_and_ends_inside_batches,
+                removed_events_are_told_and_numbers_go_on,
+                sink_is_held_by_one_node_until_its_term_ends,
+                rewound_sink_fences_its_holder,
+                dead_letters_are_kept_until_they_are_delivered,
             }
             reads {
                 open_work_gives_every_open_transaction_with_all_its_attempts,
                 line_head_is_the_lowest_open_slot_without_a_receipt,
                 open_work_tells_how_long_the_head_was_waited_for_and_whether_it_was_forked,
                 open_slots_are_read_by_nonce_in_pages,
+                slots_of_a_range_are_read_with_their_states,
                 final_slots_are_read_from_the_highest_down,
                 waits_of_a_submitter_are_replaced_as_a_whole,
                 error_of_a_transaction_is_removed_when_its_receipt_is_final,
@@ -215,6 +227,17 @@ macro_rules! conformance_tests {
                 request_is_known_at_every_moment_of_its_removal,
                 request_ids_of_removed_transactions_are_forgotten_by_age,
             }
+            alerts {
+                open_alert_is_raised_once_and_counts_its_reports,
+                concurrent_reports_raise_one_alert,
+                notice_is_claimed_by_one_node_until_its_term_ends,
+                resolved_alert_is_told_once_to_those_that_were_told_of_it,
+                notice_of_a_resolved_alert_waits_for_the_one_that_it_was_raised,
+                messages_to_a_sink_are_limited_over_all_nodes,
+                resolved_alerts_are_forgotten_with_their_notices,
+                one_node_at_a_time_looks_after_alerts,
+                clock_of_the_database_and_counts_of_reservations_are_read,
+            }
             bad_input {
                 text_that_no_store_can_hold_is_refused_by_name,
                 strange_text_comes_back_as_it_went_in,
@@ -234,6 +257,7 @@ macro_rules! conformance_tests {
                 a_renewal_does_not_wait_for_a_batch_of_the_same_lease,
                 a_frozen_writers_session_is_ended_and_nothing_of_it_lands,
                 a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs,
+                a_reader_of_events_misses_nothing_of_a_commit_that_hangs,
                 a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent,
                 a_commit_whose_answer_was_lost_is_unknown_and_settled_as_there,
                 a_commit_that_numbered_outcomes_and_lost_its_answers_is_unknown,

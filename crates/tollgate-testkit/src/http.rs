@@ -29,6 +29,17 @@ impl NoResponse {
     }
 }
 
+/// Returns whether an answer is as long as it says.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
+    });
+    length.is_some_and(|length| body.len() >= length)
+}
+
 /// Asks on loopback; the answer must be JSON, or none at all (204).
 pub async fn ask(port: u16, method: &str, path: &str, body: &str) -> Result<Response, NoResponse> {
     let said = request(&format!("127.0.0.1:{port}"), method, path, body).await?;
@@ -51,12 +62,15 @@ pub async fn request(
          Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
         body.len()
     );
-    let mut text = String::new();
+    let mut answer = Vec::new();
     let exchange = async {
         stream.write_all(request.as_bytes()).await?;
-        stream.read_to_string(&mut text).await
+        // Some servers leave the connection open although they were asked to close it.
+        while !is_whole(&answer) && stream.read_buf(&mut answer).await? > 0 {}
+        Ok(())
     };
     exchange.await.map_err(NoResponse::Broken)?;
+    let text = String::from_utf8(answer).map_err(|_| NoResponse::cut_off())?;
     let (head, body) = text.split_once("\r\n\r\n").ok_or_else(NoResponse::cut_off)?;
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     let status = status.ok_or_else(NoResponse::cut_off)?;

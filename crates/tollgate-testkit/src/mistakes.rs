@@ -40,6 +40,13 @@ pub const PLAIN_SEQUENCE_FEED: Overrides = &[(
 /// The sequence of [`PLAIN_SEQUENCE_FEED`].
 pub const FEED_SEQUENCE: &str = "create sequence planted_feed";
 
+/// PostgreSQL: events are numbered by a sequence as they are written, one number for each batch. Needs
+/// [`FEED_SEQUENCE`] in the database.
+pub const PLAIN_SEQUENCE_EVENTS: Overrides = &[(
+    "outbox_insert",
+    "insert into outbox (events, body, first_seq) values ($1, $2, nextval('planted_feed'))",
+)];
+
 /// SQLite: the guard checks nothing.
 pub const SQLITE_SKIPPED_GUARD: Overrides = &[("lease_guard", "select ?1, ?2, ?3, ?4")];
 

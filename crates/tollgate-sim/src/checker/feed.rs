@@ -1,7 +1,8 @@
 //! A reader of the feed that remembers only the last place it saw, and what each outcome rests on
 //! (I8, I9, I10).
 
-use tollgate_model::port::{Completion, FeedFilter, FeedKind, FeedStore, Page};
+use tollgate_model::event::EventKind;
+use tollgate_model::port::{Completion, EventStore, FeedFilter, FeedKind, FeedStore, Page};
 use tollgate_model::{Failed, Seq, TxState};
 
 use crate::world::World;
@@ -19,6 +20,51 @@ impl World {
         let Ok(new) = self.store.completions(self.feed(), after, page).await else { return };
         for completion in crate::planted::skipped(self, new.items) {
             self.take_completion(completion);
+        }
+        self.read_events().await;
+    }
+
+    /// Reads new events, and gives them numbers before, as every node does.
+    async fn read_events(&self) {
+        let Ok(page) = Page::new(Page::MAX) else { return };
+        while self.store.number_events(page).await.is_ok_and(|numbered| numbered > 0) {}
+        loop {
+            let after = self.checker.lock().last_event.unwrap_or(Seq::MIN);
+            let Ok(found) = self.store.events(after, page).await else { return };
+            let mut expected = after.get() + 1;
+            for event in crate::planted::events_skipped(self, found.items) {
+                let (seq, kind) = (event.seq.get(), event.event.kind);
+                if seq != expected {
+                    let what = format!("event {expected} is missing: {seq} came");
+                    self.checker.fail(self, "I10", what);
+                }
+                expected = seq + 1;
+                let ends = matches!(kind, EventKind::TxConfirmed | EventKind::TxFailed);
+                let Some(tx) = event.event.tx.filter(|_| ends) else { continue };
+                let is_new = self.checker.lock().ended.insert(tx.tx_id);
+                if !is_new {
+                    self.checker.fail(
+                        self,
+                        "I9",
+                        format!("{} ended twice by its events", tx.tx_id),
+                    );
+                }
+            }
+            self.checker.lock().last_event = Some(found.next);
+            if found.next == found.end {
+                return;
+            }
+        }
+    }
+
+    /// I10: every end that the feed tells is among the events.
+    fn check_events(&self) {
+        let missed = {
+            let seen = self.checker.lock();
+            seen.done.keys().find(|tx_id| !seen.ended.contains(*tx_id)).copied()
+        };
+        if let Some(missed) = missed {
+            self.checker.fail(self, "I10", format!("no event tells the end of {missed}"));
         }
     }
 
@@ -38,6 +84,7 @@ impl World {
                 return self.checker.fail(self, "I10", format!("a reader never saw {missed}"));
             }
         }
+        self.check_events();
         self.note(format_args!("{count} in the feed"));
     }
 

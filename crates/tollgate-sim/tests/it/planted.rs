@@ -81,4 +81,5 @@ bugs! {
     chain_left_out_of_a_create_that_is_passed_on_is_noticed: ChainLeftOut breaks "I7";
     pool_request_assigned_twice_is_noticed: AssignmentForgotten breaks "I7";
     occupants_that_count_for_nothing_are_noticed: OccupantsIgnored breaks "I15" "I6";
+    events_that_a_reader_misses_are_noticed: EventSkips breaks "I10";
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate_model::access::{ApiKey, KeyId, KeySecret, Roles};
+use tollgate_model::access::{
+    ApiKey, KeyId, KeyScope, KeySecret, RateLimit, Rights, Roles, Tenant,
+};
 use tollgate_model::port::StoredApiKey;
 use tollgate_model::{Text, Timestamp};
 
@@ -18,7 +20,17 @@ fn key(seed: u8) -> ApiKey {
         id: secret.id().clone(),
         name: Text::lossy("billing"),
         hash: secret.hash(),
-        roles: Roles::parse("submit,operate").unwrap(),
+        rights: Rights {
+            roles: Roles::parse("submit,operate").unwrap(),
+            scope: KeyScope::parse(
+                "1,8453",
+                "0x70997970C51812dc3A010C7d01b50e0d17dc79C8",
+                "payouts",
+            )
+            .unwrap(),
+            tenant: Some(Tenant::new("acme").unwrap()),
+        },
+        rate: Some(RateLimit::new(20, 100).unwrap()),
         created_at: at(0),
         created_by: Text::lossy("cli"),
         expires_at: Some(at(60)),

@@ -11,8 +11,8 @@ use tollgate_model::{
 use uuid::Uuid;
 
 use crate::builders::{
-    CHAIN, IntentExt, SectionExt, chain_id, confirmations, event, intent, mined_in, moved, nonce,
-    section, setup, submitter, text,
+    CHAIN, IntentExt, SectionExt, chain_id, confirmations, intent, mined_in, moved, nonce, section,
+    setup, submitter, text,
 };
 use crate::node::is_committed;
 use crate::store_fixture::StoreFixture;
@@ -69,8 +69,6 @@ pub async fn the_largest_values_come_back_as_they_went_in(fixture: &dyn StoreFix
     let lease = a.lease(last).await;
     let mut tx = intent().at(start);
     tx.payload = Payload::new(Bytes::from(vec![0xfe; BatchLimits::PAYLOAD_BYTES])).unwrap();
-    tx.outbox = Some(event("big"));
-    tx.outbox.as_mut().unwrap().body = Bytes::from(vec![0; BatchLimits::EVENT_BYTES]);
     let attempt = &mut tx.slot.as_mut().unwrap().attempt;
     attempt.raw = Bytes::from(vec![0xff; BatchLimits::PAYLOAD_BYTES]);
     attempt.fees.gas_limit = i64::MAX as u64;

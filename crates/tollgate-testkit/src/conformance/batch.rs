@@ -1,14 +1,11 @@
 //! The fenced batch: what is written, what is not, and the outcome of the neighbouring sections.
 
 use tollgate_model::nonce::SubmitterStatus;
-use tollgate_model::port::{
-    BatchLimits, CreateAnswer, SectionOutcome, StatusChange, TxRecord, UpdateAnswer,
-};
+use tollgate_model::port::{BatchLimits, CreateAnswer, SectionOutcome, StatusChange, TxRecord};
 use tollgate_model::{Allocated, Queued, Timestamp, TxEvent, TxState};
 
 use crate::builders::{
-    IntentExt, SectionExt, attempt, event, full_page, intent, moved, nonce, one_slot, section,
-    submitter, text,
+    IntentExt, SectionExt, attempt, intent, nonce, one_slot, section, submitter, text,
 };
 use crate::node::is_committed;
 use crate::store_fixture::StoreFixture;
@@ -232,28 +229,6 @@ pub async fn a_batch_of_the_largest_size_is_written_whole(fixture: &dyn StoreFix
     assert_eq!(fixture.count("managed_tx").await, i64::try_from(count).unwrap());
     assert_eq!(fixture.count("tx_attempt").await, i64::try_from(count).unwrap());
     assert_eq!(fixture.count("tx_history").await, i64::try_from(count).unwrap());
-}
-
-pub async fn events_are_written_with_the_change_that_they_tell_of(fixture: &dyn StoreFixture) {
-    let (a, lease) = fixture.owner().await;
-    let (mut told, mut stale) = (intent(), intent().at(9));
-    told.outbox = Some(event("told"));
-    stale.outbox = Some(event("stale"));
-    a.write_whole(section(lease).create(told.clone())).await;
-    a.write(section(lease).cursor(9, 10).create(stale)).await;
-    let row = a.record(told.tx_id).await.row;
-    let mut change = moved(told.tx_id, row, TxEvent::Held);
-    change.outbox = Some(event("changed"));
-    let mut lost = moved(told.tx_id, row, TxEvent::Withdrawn);
-    lost.outbox = Some(event("lost"));
-    a.write_whole(section(lease).change(change)).await;
-    let outcome = a.write(section(lease).change(lost)).await;
-    assert_eq!(outcome.answers(), Some((vec![], vec![UpdateAnswer::Lost])));
-    let events = a.outbox(full_page()).await.unwrap();
-    let keys: Vec<_> = events.iter().map(|event| event.key.as_str()).collect();
-    assert_eq!(keys, ["told", "changed"]);
-    assert_eq!((events[0].kind.as_str(), events[0].tx_id), ("TxAccepted", told.tx_id));
-    assert_eq!(events[0].body, event("told").body);
 }
 
 /// The caller of a create is answered without reading the row back.

@@ -1,4 +1,4 @@
-//! The completions feed (I10) and the outbox.
+//! The completions feed (I10).
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tollgate_model::transition::FinalOutcome;
 use tollgate_model::{ChainId, Failed, Seq, StuckReason, TxEvent, TxId, TxState};
 
 use crate::builders::{
-    IntentExt, SectionExt, chain, chain_id, event, full_page, intent, moved, on_other_chain,
-    other_chain, page, section, seq, submitter,
+    IntentExt, SectionExt, chain, chain_id, full_page, intent, moved, on_other_chain, other_chain,
+    page, section, seq, submitter,
 };
 use crate::node::{TestNode, is_committed};
 use crate::store_fixture::StoreFixture;
@@ -249,24 +249,4 @@ async fn end_many(node: TestNode, lease: Lease) -> (Lease, Vec<TxId>) {
         node.write_whole(ends).await;
     }
     (lease, txs.iter().map(|tx| tx.tx_id).collect())
-}
-
-pub async fn outbox_keeps_events_until_they_are_deleted(fixture: &dyn StoreFixture) {
-    let (a, lease) = fixture.owner().await;
-    for n in 0..5 {
-        let mut tx = intent();
-        tx.outbox = Some(event(&format!("event-{n}")));
-        a.write_whole(section(lease).create(tx)).await;
-    }
-    let keys = |events: &[tollgate_model::port::OutboxEvent]| {
-        events.iter().map(|event| event.key.clone()).collect::<Vec<_>>()
-    };
-    let first = a.outbox(page(2)).await.unwrap();
-    assert_eq!(keys(&first), ["event-0", "event-1"]);
-    assert_eq!(a.outbox(page(2)).await.unwrap(), first, "they wait");
-    let ids: Vec<_> = first.iter().map(|event| event.id).collect();
-    a.forget_outbox(&ids).await.unwrap();
-    a.forget_outbox(&ids).await.unwrap();
-    a.forget_outbox(&[]).await.unwrap();
-    assert_eq!(keys(&a.outbox(full_page()).await.unwrap()), ["event-2", "event-3", "event-4"]);
 }

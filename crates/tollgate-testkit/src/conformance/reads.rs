@@ -328,6 +328,32 @@ pub async fn open_slots_are_read_by_nonce_in_pages(fixture: &dyn StoreFixture) {
     assert_eq!(slots(7, 2).await, [0_u64; 0]);
 }
 
+pub async fn slots_of_a_range_are_read_with_their_states(fixture: &dyn StoreFixture) {
+    let a = fixture.node("a").await;
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let txs: Vec<_> = (0..5).map(|n| intent().at(n)).collect();
+    a.write_whole(section(lease).cursor(0, 7).creates(txs.clone()).create(intent().at(6))).await;
+    a.write_whole(section(lease).create(intent())).await;
+    a.write_whole(section(other).cursor(0, 1).create(intent().at(0))).await;
+    a.confirm(lease, txs[3].tx_id).await;
+    let slots = async |from: u64, to: u64, limit: u32| {
+        let range = nonce(from)..nonce(to);
+        let found = a.slot_states(submitter(1), range, page(limit)).await.unwrap();
+        found.iter().map(|slot| (slot.nonce.get(), slot.state.is_final())).collect::<Vec<_>>()
+    };
+    let open = |n: u64| (n, false);
+    assert_eq!(
+        slots(0, 100, 1_000).await,
+        [open(0), open(1), open(2), (3, true), open(4), open(6)],
+        "a nonce without a transaction is left out"
+    );
+    assert_eq!(slots(1, 4, 1_000).await, [open(1), open(2), (3, true)], "the end is exclusive");
+    assert_eq!(slots(2, 7, 2).await, [open(2), (3, true)]);
+    assert_eq!(slots(7, 9, 2).await, []);
+    let found = a.slot_states(submitter(1), nonce(3)..nonce(4), page(1)).await.unwrap();
+    assert_eq!(found[0].tx_id, txs[3].tx_id);
+}
+
 pub async fn final_slots_are_read_from_the_highest_down(fixture: &dyn StoreFixture) {
     let a = fixture.node("a").await;
     let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);

@@ -82,6 +82,29 @@ pub async fn a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs(fixture:
     assert_eq!(seqs, [1, 2], "I10: a reader missed an outcome");
 }
 
+/// I10: the commit hangs after its events were written, while others commit theirs.
+pub async fn a_reader_of_events_misses_nothing_of_a_commit_that_hangs(fixture: &PgFixture) {
+    let hang = fixture.hang_commits("managed_tx", submitter(1)).await;
+    let fixture: &dyn StoreFixture = fixture;
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
+    let (slow_lease, lease) = (a.own(submitter(1)).await, b.own(submitter(2)).await);
+    let (late, early) = (intent(), intent());
+    let slow = a.write_aside(section(slow_lease).create(late.clone()));
+    fixture.somebody_waits_for_a_lock().await;
+    b.write_whole(section(lease).create(early.clone())).await;
+    b.number_events(full_page()).await.unwrap();
+    let first = b.events(seq(0), full_page()).await.unwrap();
+    hang.release().await;
+    assert!(is_committed(&within("the slow commit", slow).await.unwrap().unwrap()));
+    b.number_events(full_page()).await.unwrap();
+    // The planted mistake writes the numbers and leaves the counter alone.
+    let seen = first.items.last().map_or(first.next, |event| event.seq);
+    let second = b.events(seen, full_page()).await.unwrap();
+    let read = first.items.iter().chain(&second.items);
+    let read: Vec<_> = read.filter_map(|it| it.event.tx.as_ref().map(|tx| tx.tx_id)).collect();
+    assert_eq!(read, [early.tx_id, late.tx_id], "I10: a reader missed an event");
+}
+
 pub async fn a_commit_lost_in_a_crash_is_unknown_and_settled_as_absent(fixture: &PgFixture) {
     let hang = fixture.hang_commits("managed_tx", submitter(1)).await;
     let shared: &dyn StoreFixture = fixture;

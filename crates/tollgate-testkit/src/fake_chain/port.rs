@@ -227,7 +227,8 @@ impl Chain for FakeChain {
     }
 
     fn limits(&self) -> ChainLimits {
-        ChainLimits { block_gas: self.lock().script.block_gas, has_calldata_floor: false }
+        let block_gas = self.lock().script.block_gas;
+        ChainLimits { block_gas, has_calldata_floor: false, is_confirmed: true }
     }
 
     async fn fee_quote(&self, _speed: Speed) -> Result<FeeQuote, ChainUnavailable> {

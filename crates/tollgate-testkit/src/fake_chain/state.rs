@@ -61,7 +61,7 @@ pub(super) struct ScriptedAnswer {
 pub(super) struct Endpoint {
     pub(super) lags_by: u64,
     pub(super) is_silent: bool,
-    /// It counts no transaction of any account.
+    /// The endpoint counts no transaction of any account.
     pub(super) counts_nothing: bool,
 }
 

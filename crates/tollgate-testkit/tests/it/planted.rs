@@ -8,8 +8,8 @@ use tollgate_model::sql::Overrides;
 use tollgate_postgres::PgStore;
 use tollgate_testkit::conformance::{fence, idempotency, server};
 use tollgate_testkit::mistakes::{
-    EXISTS_GUARD, FEED_SEQUENCE, PLAIN_SEQUENCE_FEED, REPEATABLE_READ, SKIPPED_GUARD,
-    SQLITE_DEFERRED_BEGIN, SQLITE_SKIPPED_GUARD,
+    EXISTS_GUARD, FEED_SEQUENCE, PLAIN_SEQUENCE_EVENTS, PLAIN_SEQUENCE_FEED, REPEATABLE_READ,
+    SKIPPED_GUARD, SQLITE_DEFERRED_BEGIN, SQLITE_SKIPPED_GUARD,
 };
 use tollgate_testkit::store_fixture::NodeOptions;
 use tollgate_testkit::{PgFixture, SqliteFixture, StoreFixture, StoreKind};
@@ -124,6 +124,14 @@ async fn suite_catches_a_feed_numbered_by_a_sequence() {
     let fixture = postgres(PLAIN_SEQUENCE_FEED).await;
     fixture.execute(FEED_SEQUENCE).await.unwrap();
     let test = server::a_reader_of_the_feed_misses_nothing_of_a_commit_that_hangs;
+    caught("I10: a reader missed", async move { test(&fixture).await }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn suite_catches_events_numbered_by_a_sequence() {
+    let fixture = postgres(PLAIN_SEQUENCE_EVENTS).await;
+    fixture.execute(FEED_SEQUENCE).await.unwrap();
+    let test = server::a_reader_of_events_misses_nothing_of_a_commit_that_hangs;
     caught("I10: a reader missed", async move { test(&fixture).await }).await;
 }
 

@@ -8,10 +8,17 @@ use tollgate_postgres::queries as postgres;
 use tollgate_sqlite::queries as sqlite;
 
 /// Queries that one store has alone: `(name, why the other needs none)`.
-const ONE_STORE_ONLY: &[(&str, &str)] = &[(
-    "completion_number",
-    "SQLite can't update inside a CTE, so it numbers in a query of its own",
-)];
+const ONE_STORE_ONLY: &[(&str, &str)] = &[
+    (
+        "alert_notice_get",
+        "SQLite can't join in what an update returns, so it reads in a query of its own",
+    ),
+    ("completion_number", "SQLite can't update inside a CTE, so it numbers in a query of its own"),
+    ("event_lock", "SQLite's write lock is there already"),
+    ("event_count", "SQLite can't update inside a CTE, so it counts in a query of its own"),
+    ("event_oldest", "SQLite can't delete inside a CTE, so it looks first"),
+    ("event_removed", "SQLite can't delete inside a CTE, so it notes the number afterwards"),
+];
 
 /// Columns that hold the code of an enum.
 const CODED: [&str; 5] = ["state", "status", "mode", "kind", "schedule"];

@@ -4,22 +4,27 @@ use super::{File, check, text_of};
 
 /// `(crate, the Tollgate crates that it may depend on)`, without the prefix `tollgate-`. Lists every
 /// crate. ARCHITECTURE.md shows the same lines under "Direction". Development dependencies are free.
-const DIRECTIONS: [(&str, &str); 20] = [
+const DIRECTIONS: [(&str, &str); 22] = [
     ("model", ""),
     ("api", "model"),
+    ("metrics", "model"),
     ("http", ""),
     ("devchain", ""),
     ("fuzzkit", ""),
     ("proofs", ""),
-    ("engine", "model"),
-    ("postgres", "model"),
-    ("sqlite", "model"),
+    ("engine", "metrics model"),
+    ("postgres", "metrics model"),
+    ("sqlite", "metrics model"),
     ("signer", "model"),
-    ("evm", "http model"),
+    ("evm", "http metrics model"),
     ("hook", "api http model"),
+    ("alert", "api hook http model"),
     ("client", "api http model signer"),
     ("load", "api client evm http model"),
-    ("server", "api client devchain engine evm hook http load model postgres signer sqlite"),
+    (
+        "server",
+        "alert api client devchain engine evm hook http load metrics model postgres signer sqlite",
+    ),
     ("testkit", "devchain engine evm model postgres signer sqlite"),
     ("sim", "devchain engine evm model signer sqlite testkit"),
     ("chaos", "api devchain testkit"),

@@ -8,11 +8,6 @@ use super::{File, check};
 const RIDDLE_STARTS: [&str; 10] =
     ["What", "Who", "Whom", "Whose", "Which", "Whether", "It", "How", "Where", "Why"];
 
-/// `(crate, the most doc comments that may start with one of [`RIDDLE_STARTS`])`. These ceilings only
-/// go down; a crate that is not listed has none.
-const RIDDLES_MAX: &[(&str, usize)] =
-    &[("tollgate-engine", 4), ("tollgate-evm", 3), ("tollgate-testkit", 2)];
-
 /// Modules of one crate whose names differ by one letter: `(crate, one, other)`. Only goes down.
 const SIMILAR_MODULES: [(&str, &str, &str); 11] = [
     // Names of programs and of an RPC namespace.
@@ -52,21 +47,13 @@ fn crate_of(file: &File) -> Option<&str> {
 }
 
 fn riddles(files: &[File]) -> Vec<String> {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in files {
-        if let Some(krate) = crate_of(file) {
-            *counts.entry(krate).or_default() += riddles_in(&file.text);
-        }
-    }
-    let above = counts.into_iter().filter_map(|(krate, count)| {
-        let max =
-            RIDDLES_MAX.iter().find(|(listed, _)| *listed == krate).map_or(0, |(_, max)| *max);
-        let words = RIDDLE_STARTS.join(", ");
-        (count > max).then(|| {
-            format!("{krate}: {count} doc comments start with one of {words}; at most {max}")
-        })
-    });
-    above.collect()
+    let counted = files.iter().filter(|file| crate_of(file).is_some());
+    let counted = counted.map(|file| (&file.path, riddles_in(&file.text)));
+    let words = RIDDLE_STARTS.join(", ");
+    let found = counted.filter(|(_, count)| *count > 0);
+    found
+        .map(|(path, count)| format!("{path}: {count} doc comments start with one of {words}"))
+        .collect()
 }
 
 /// Doc comments that start with one of the words. Only the first line of a comment counts.
