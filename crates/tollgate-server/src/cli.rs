@@ -1,14 +1,18 @@
 //! The command line.
 
+mod access;
+mod alerting;
 mod backup;
 mod bench;
 mod completions;
 mod config;
 mod demo;
 mod devchain;
+mod doctor;
+mod events;
 mod explain;
 mod health;
-mod log_fields;
+mod logging;
 mod node;
 mod pool;
 mod remote;
@@ -17,16 +21,16 @@ mod submitter;
 mod table;
 mod tx;
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tollgate_model::secret::masked;
-use tracing_subscriber::EnvFilter;
 
-use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
+use crate::config::{DatabaseFlags, Purpose, load};
 use crate::database::Database;
 use crate::failure::Failure;
+use logging::log;
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
@@ -54,16 +58,24 @@ enum Command {
     Submitter(submitter::SubmitterArgs),
     /// Print the feed of completions of a running node.
     Completions(completions::CompletionsArgs),
+    /// Follow the events of a running node, and work with the receiver of events.
+    Events(events::EventsArgs),
     /// Ask a running node whether it is ready; ends with 0 or 1.
     Health(health::HealthArgs),
     /// Run a dev chain alone.
     Devchain(devchain::DevchainArgs),
+    /// Say why an account makes no progress, and which transaction would free it. Needs RPC endpoints alone.
+    Doctor(doctor::DoctorArgs),
     /// Explain how an RPC node's answer to a send is classified, and what follows.
     Explain(explain::ExplainArgs),
     /// Print the OpenAPI document.
     Openapi,
+    /// List alerts, and try their sinks.
+    Alert(alerting::AlertArgs),
     /// Apply the missing migrations to a database.
     Migrate(DatabaseFlags),
+    /// Make, list, revoke and rotate the API keys in a database.
+    ApiKey(access::ApiKeyArgs),
     /// Copy a SQLite database into a backup file while nodes run.
     Backup(backup::BackupArgs),
     /// Make a database of a backup, with every account paused.
@@ -81,7 +93,8 @@ pub(crate) fn run() -> ExitCode {
         Err(error) => return print_usage_error(&error),
     };
     let done = match cli.command {
-        Command::Bench(args) => bench::run(&args),
+        Command::Alert(args) => alerting::run(args),
+        Command::Bench(args) => bench::run(args),
         Command::Demo(args) => demo::run(&args),
         Command::Dev(args) => node::dev(args),
         Command::Serve(args) => node::serve(args),
@@ -89,16 +102,20 @@ pub(crate) fn run() -> ExitCode {
         Command::Pool(args) => pool::run(args),
         Command::Submitter(args) => submitter::run(args),
         Command::Completions(args) => completions::run(args),
+        Command::Events(args) => events::run(args),
         Command::Health(args) => health::run(args),
         Command::Devchain(args) => devchain::run(&args),
+        Command::Doctor(args) => doctor::run(&args),
         Command::Explain(args) => explain::run(&args),
         Command::Openapi => openapi(),
         Command::Migrate(flags) => migrate(flags),
+        Command::ApiKey(args) => access::run(args),
         Command::Backup(args) => backup::backup(args),
         Command::Restore(args) => backup::restore(args),
         Command::Retention(args) => retention::run(args),
         Command::Config(args) => config::run(args),
     };
+    logging::flush();
     match done {
         Ok(code) => code,
         // The reader of the output has closed it.
@@ -145,21 +162,4 @@ fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
     Ok(tokio::runtime::Builder::new_multi_thread().enable_all().build()?)
-}
-
-/// Logs go to stderr; the level is RUST_LOG's. A log that can't be written (a full disk, a reader that
-/// is gone) is lost, and nothing else is: by default the logger reports the failure on stderr, where
-/// it panics, in whichever task wrote the line.
-fn log(format: LogFormat, default_level: &str) {
-    let filter =
-        EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(default_level));
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_writer(std::io::stderr);
-    match format {
-        LogFormat::Pretty => log.fmt_fields(log_fields::one_line()).init(),
-        LogFormat::Json => log.json().init(),
-    }
 }

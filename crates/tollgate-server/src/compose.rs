@@ -1,9 +1,11 @@
 //! Starts a node: store, keys, and for each chain its client, engine and heartbeat.
 
+mod access;
 mod file_limit;
 mod heartbeat;
 mod keyring;
 mod policies;
+mod sockets;
 mod tls;
 
 use std::net::SocketAddr;
@@ -11,33 +13,41 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tokio::net::TcpListener;
 use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tollgate_api::Endpoint;
-use tollgate_engine::{Engine, EngineOptions, EnginePorts, LoggedAlerts, RandomIds};
+use tollgate_engine::{Engine, EngineOptions, EnginePorts, RandomIds};
 use tollgate_evm::chain::{ChainConfig, ConnectError, EndpointStatus, EvmChain};
+use tollgate_metrics::NodeMetrics;
 use tollgate_model::nonce::Mode;
 use tollgate_model::ownership::HandoverTimings;
 use tollgate_model::port::chain::Chain;
+use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::port::{
     ChainRegistration, Checkpoints, LiveNode, PeerKey, Store, StoreError, SubmitterSetup,
 };
 use tollgate_model::{Address, ChainId, NodeId, Submitter, Text};
-use tollgate_server::{ApiOptions, BrowserPolicy, Chains, ConnectionLimits, PeerIdentity};
+use tollgate_server::{
+    ApiOptions, BrowserPolicy, Chains, ConnectionLimits, MetricsOptions, PeerIdentity,
+};
 use tollgate_signer::{LocalSigner, OpenedKeys};
-use tracing::warn;
+use tracing::{info, warn};
 use uuid::Uuid;
 
+use crate::alerts::NodeAlerts;
 use crate::clock::SystemClock;
 use crate::config::{ConfiguredChain, Settings, Source, own_url};
 use crate::database::Database;
-use crate::failure::{Failure, io_reason};
+use crate::events::EventTasks;
+use crate::failure::Failure;
 use crate::retention::{Retention, RetentionOptions};
+pub(crate) use access::Access;
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 use policies::policies;
+pub(crate) use sockets::{Sockets, bind};
 pub(crate) use tls::NodeTls;
 
 /// The pause between two tries to reach a chain that does not answer yet.
@@ -52,7 +62,10 @@ pub(crate) struct Node {
     pub(crate) tls: NodeTls,
     heartbeats: Heartbeats,
     retention: Option<Retention>,
+    alerts: Arc<NodeAlerts>,
+    events: EventTasks,
     drain_wait: Duration,
+    sampling: JoinHandle<()>,
 }
 
 /// The heartbeats of the chains that have started.
@@ -64,6 +77,7 @@ impl Node {
     pub(crate) async fn drain(&self) {
         self.chains.drain();
         self.retention.iter().for_each(Retention::request_stop);
+        self.events.request_stop();
         join_all(self.heartbeats.lock().await.iter().map(Heartbeat::drain)).await;
         join_all(self.chains.engines().map(Engine::stop)).await;
         if join_all(self.chains.engines().map(Engine::has_peer)).await.contains(&true) {
@@ -78,44 +92,15 @@ impl Node {
 
     /// Releases every lease and removes the node from the list.
     pub(crate) async fn stop(self) {
+        self.sampling.abort();
         join_all(self.chains.engines().map(Engine::stop)).await;
         let heartbeats = std::mem::take(&mut *self.heartbeats.lock().await);
         join_all(heartbeats.into_iter().map(Heartbeat::leave)).await;
         if let Some(retention) = self.retention {
             retention.stop().await;
         }
-    }
-}
-
-/// Binds the address of the API. Done before anything else is started, because it may be in use.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
-    TcpListener::bind(address).await.map_err(|error| {
-        let why = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "another program listens there already".to_owned(),
-            std::io::ErrorKind::AddrNotAvailable => "this machine has no such address".to_owned(),
-            std::io::ErrorKind::PermissionDenied => "not allowed".to_owned(),
-            _ => io_reason(&error),
-        };
-        format!("can't listen on {address}: {why}").into()
-    })
-}
-
-/// The sockets of a node.
-pub(crate) struct Sockets {
-    pub(crate) api: TcpListener,
-    /// Operators have a socket of their own.
-    pub(crate) operators: Option<TcpListener>,
-}
-
-impl Sockets {
-    /// Binds the addresses of the settings.
-    pub(crate) async fn bind(settings: &Settings) -> Result<Self, Failure> {
-        let api = bind(settings.node.listen).await?;
-        let operators = match settings.operators.listen {
-            Some(address) => Some(bind(address).await?),
-            None => None,
-        };
-        Ok(Self { api, operators })
+        self.alerts.stop().await;
+        self.events.stop().await;
     }
 }
 
@@ -127,11 +112,25 @@ fn new_peer_key() -> Result<PeerKey, Failure> {
     Ok(PeerKey::new(bytes))
 }
 
+/// The counters of a process that starts now.
+fn new_metrics(settings: &Settings) -> Arc<NodeMetrics> {
+    let metrics = crate::node_metrics();
+    let micros = SystemClock.now().unix_micros();
+    let started = Duration::from_micros(micros.unsigned_abs()).as_secs_f64();
+    metrics.process.start_time_seconds.set(started);
+    let database =
+        if settings.database.url.sqlite_file().is_some() { "sqlite" } else { "postgres" };
+    let build = vec![env!("CARGO_PKG_VERSION").to_owned(), database.to_owned()];
+    metrics.tollgate.build_info.replace([(build, 1.0)]);
+    metrics
+}
+
 /// Starts a node that listens on `address` and signs with these keys.
 pub(crate) async fn start(
     settings: &Settings,
     address: SocketAddr,
     signer: LocalSigner,
+    access: Access,
 ) -> Result<Node, Failure> {
     let name = &settings.node.node_name.0;
     let tls = NodeTls::open(settings)?;
@@ -139,10 +138,21 @@ pub(crate) async fn start(
     let retention = RetentionOptions::new(&settings.retention)?;
     // A missing disk must not keep a node from its transactions: nothing is removed meanwhile.
     if let Some(Err(problem)) = retention.as_ref().map(RetentionOptions::check_archive) {
-        tracing::warn!(%problem, "finished transactions can't be archived");
+        tracing::warn!(error = %problem, "finished transactions can't be archived");
     }
-    let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
+    let metrics = new_metrics(settings);
+    let database = Database::new(&settings.database).counted(&metrics);
+    let wait = settings.startup.wait;
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
+    info!(version = env!("CARGO_PKG_VERSION"), database = database.shown(), "database opened");
+    let api_keys: Option<Arc<dyn Clock>> = match access {
+        Access::Open => None,
+        Access::ApiKeys => {
+            let usable = access::usable_keys(&*store).await?;
+            info!(usable, "API keys are required");
+            Some(Arc::new(SystemClock))
+        }
+    };
     let own_url = || Text::lossy(&own_url(address, name, tls.api.is_some()));
     let advertise_url = settings.node.advertise_url.clone().unwrap_or_else(own_url);
     let http = &settings.http;
@@ -161,10 +171,20 @@ pub(crate) async fn start(
             clock: Arc::new(SystemClock),
         }),
         peer_tls: tls.peers.clone(),
+        api_keys,
+        metrics: MetricsOptions {
+            node: metrics,
+            per_submitter: settings.metrics.per_submitter,
+            on_own_listener: settings.metrics.listen.is_some(),
+        },
     };
+    let own_id = NodeId::new(name, Uuid::now_v7())?;
+    let alerts = settings.alerts.clone();
+    let alerts = NodeAlerts::start(store.clone(), own_id.clone(), Arc::new(SystemClock), alerts)?;
     let start = Arc::new(ChainStart {
         database,
         store: store.clone(),
+        alerts: Arc::new(alerts),
         checkpoints,
         keys: Arc::new(OpenedKeys::new(Keyring::sources(&settings.keys)?, signer.clone())),
         signer: Arc::new(signer),
@@ -196,16 +216,31 @@ pub(crate) async fn start(
     let connections = file_limit::fit_connections(http.connection_limits());
     let heartbeats = start.heartbeats.clone();
     let own_id = NodeId::new(name, Uuid::now_v7())?;
+    let (events, webhook) = (&settings.events, &settings.webhook);
+    let events = EventTasks::start(&start.store, &own_id, events, webhook)?;
+    let alerts = start.alerts.clone();
     let begin =
         |options| Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone());
     let (retention, drain_wait) = (retention.map(begin), settings.drain.wait);
-    Ok(Node { chains, connections, tls, heartbeats, retention, drain_wait })
+    let sampling = tokio::spawn(chains.clone().keep_sampling());
+    Ok(Node {
+        sampling,
+        chains,
+        connections,
+        tls,
+        heartbeats,
+        retention,
+        alerts,
+        events,
+        drain_wait,
+    })
 }
 
 /// The parts that the chains of a node share when they start.
 struct ChainStart {
     database: Database,
     store: Arc<dyn Store>,
+    alerts: Arc<NodeAlerts>,
     checkpoints: Arc<dyn Checkpoints>,
     signer: Arc<LocalSigner>,
     keys: Arc<OpenedKeys>,
@@ -232,7 +267,7 @@ impl ChainStart {
             let outcome = started.await;
             attempted.take().map(|attempted| attempted.send(()));
             let Err(why) = outcome else { return };
-            warn!(chain_id = %of.id, chain = of.name, %why, "the chain has not started; retrying");
+            warn!(chain_id = %of.id, chain = of.name, error = %why, "the chain has not started; retrying");
             chains.set_start_error(of.id, &why.to_string());
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(RETRY_PAUSE_MAX);
@@ -272,15 +307,21 @@ impl ChainStart {
             ids: Arc::new(RandomIds),
             checkpoints: self.checkpoints.clone(),
             policies,
-            alerts: Arc::new(LoggedAlerts),
+            alerts: Arc::new(self.alerts.collector()),
             keys: self.keys.clone(),
+            metrics: chain.metrics().clone(),
         };
         let engine = Engine::start(ports, options);
         let served = engine.accounts().served();
+        let accounts = served.borrow().accounts().count();
         let key = self.peer_key.clone();
         let heartbeat = Heartbeat::start(store.clone(), alive, key, served, every).await;
         self.heartbeats.lock().await.push(heartbeat);
+        let head = highest_head(&chain);
+        self.alerts.add(engine.clone(), chain.clone());
         chains.mark_started(engine, Box::new(move || endpoints(&chain)));
+        let finality = settings.node.finality;
+        info!(chain_id = chain_id.get(), head, accounts, ?finality, "chain started");
         Ok(())
     }
 
@@ -305,6 +346,11 @@ impl ChainStart {
             other => describe_chain_error(settings, other).into(),
         })
     }
+}
+
+/// The highest head that an endpoint has reported.
+fn highest_head(chain: &EvmChain) -> Option<u64> {
+    chain.endpoints().iter().filter_map(|status| Some(status.head?.number)).max()
 }
 
 fn endpoints(chain: &EvmChain) -> Vec<Endpoint> {
@@ -332,7 +378,7 @@ async fn connect(settings: &Settings) -> Result<EvmChain, Failure> {
         match EvmChain::connect(config.clone()).await {
             Ok(chain) => break chain,
             Err(ConnectError::Unavailable(why)) if Instant::now() < until => {
-                warn!(why, "the chain does not answer yet");
+                warn!(error = why, "the chain does not answer yet");
                 tokio::time::sleep(RETRY_PAUSE).await;
             }
             Err(error) => return Err(describe_chain_error(settings, error).into()),

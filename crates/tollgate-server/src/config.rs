@@ -39,8 +39,11 @@ pub(crate) use example::example;
 pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
 pub(crate) use parse::{duration, url_place};
 pub(crate) use redact::database_url as redacted_database_url;
-pub(crate) use settings::{DatabaseSettings, KeySettings, RetentionSettings, Settings};
-pub(crate) use types::{Age, DatabaseUrl, LogFormat, NodeName, RetentionMode};
+pub(crate) use settings::{
+    AlertSettings, DatabaseSettings, EventSettings, KeySettings, RetentionSettings, Settings,
+    WebhookSettings,
+};
+pub(crate) use types::{Age, DatabaseUrl, EventMode, LogFormat, NodeName, RetentionMode};
 #[cfg(test)]
 pub(crate) use types::{HookUrl, Permille};
 pub(crate) use value::{Problem, Source, Sourced};

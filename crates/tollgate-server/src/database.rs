@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
+use tollgate_metrics::NodeMetrics;
 use tollgate_model::port::{Checkpoints, Store, StoreError};
 use tollgate_postgres::{PgOptions, PgStore, SessionLimits};
-use tollgate_sqlite::{SqliteOptions, SqliteStore};
+use tollgate_sqlite::{SqliteOptions, SqlitePath, SqliteStore};
 use tracing::warn;
 
 use crate::config::{DatabaseSettings, redacted_database_url};
@@ -39,11 +40,36 @@ impl Database {
         Self { backend, redacted_url: redacted_database_url(&settings.url.0) }
     }
 
+    /// Counts the statements of batches.
+    pub(crate) fn counted(mut self, metrics: &Arc<NodeMetrics>) -> Self {
+        match &mut self.backend {
+            Backend::Postgres(options) => options.metrics = metrics.clone(),
+            Backend::Sqlite(options) => options.metrics = metrics.clone(),
+        }
+        self
+    }
+
+    /// The URL without secrets.
+    pub(crate) fn shown(&self) -> &str {
+        &self.redacted_url
+    }
+
     /// The options of a SQLite database.
     pub(crate) const fn sqlite(&self) -> Option<&SqliteOptions> {
         match &self.backend {
             Backend::Sqlite(options) => Some(options),
             Backend::Postgres(_) => None,
+        }
+    }
+
+    /// Refuses a SQLite file that does not exist, for commands that only look: a new database would say
+    /// that there is nothing.
+    pub(crate) fn must_exist(&self) -> Result<(), Failure> {
+        match self.sqlite().map(|options| &options.path) {
+            Some(SqlitePath::File(file)) if !file.exists() => {
+                Err(format!("there is no database {}", file.display()).into())
+            }
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -87,7 +113,7 @@ impl Database {
                 Err(StoreError::Unavailable(why))
                     if matches!(self.backend, Backend::Postgres(_)) && Instant::now() < until =>
                 {
-                    warn!(database = self.redacted_url, %why, "the database does not answer yet");
+                    warn!(database = self.redacted_url, error = %why, "the database does not answer yet");
                     tokio::time::sleep(RETRY_PAUSE).await;
                 }
                 answer => return answer.map_err(|error| self.describe(&error).into()),

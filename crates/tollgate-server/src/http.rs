@@ -1,7 +1,9 @@
 //! The routes of the API, and what all of them go through.
 
+mod access;
 mod account_pools;
 mod accounts;
+mod api_keys;
 mod authorization;
 mod batch;
 mod body;
@@ -14,12 +16,14 @@ mod create_request;
 mod csv;
 mod dispatch;
 mod docs_page;
+mod events;
 mod feed;
 mod forward;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod health;
 mod idempotency;
+mod metrics;
 mod middleware;
 mod node_auth;
 mod nonces;
@@ -51,12 +55,24 @@ use tollgate_model::port::Store;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::pages;
+
+pub(crate) use access::table::{Needed, needed};
+pub(crate) use access::{CALLER, Caller};
+
 pub use browser::BrowserPolicy;
 pub use connections::{ConnectionLimits, Listener, ListenerKind, serve, serve_listener};
+pub(crate) use connections::{OverTls, RemoteAddress};
+pub(crate) use dispatch::dispatch;
 use feed::FeedEnds;
+pub use metrics::{MetricsOptions, metrics_dictionary, metrics_router};
+pub(crate) use middleware::within;
 pub use node_auth::{PeerIdentity, SignedHead, sign};
 use peers::Peers;
+pub(crate) use problem::Problem;
+pub(crate) use served_chains::ServedChain;
 pub use served_chains::{ApiOptions, Chains, EndpointReader};
+pub(crate) use shared_poll::SharedPoll;
 pub use tls::{PeerTls, Reloaded, ServerTls, ServerTlsFiles, TlsVersion, log_reload};
 
 /// The longest that a request may take (I13).
@@ -114,13 +130,17 @@ impl Api {
 /// All routes of a node: its own, and behind them those of its chains.
 pub fn router(chains: Chains) -> Router {
     let (router, _) = node_documented().split_for_parts();
+    let metrics = chains.metrics().node.clone();
     router
+        .merge(pages::routes(&chains))
         .fallback(dispatch::to_its_chain)
         .method_not_allowed_fallback(middleware::no_method)
+        .layer(from_fn_with_state(chains.clone(), access::control))
         .layer(from_fn_with_state(chains.clone(), browser::refuse_cross_site))
         .layer(from_fn_with_state(chains.clone(), node_auth::authenticate))
         .layer(from_fn(connections::refuse_beyond_health))
-        .layer(from_fn(middleware::with_trace_id))
+        .layer(from_fn(middleware::note_route))
+        .layer(from_fn_with_state(metrics, middleware::with_trace_id))
         .with_state(chains)
 }
 
@@ -131,6 +151,7 @@ fn chain_routes(api: Api) -> Router {
         .fallback(middleware::no_route)
         .method_not_allowed_fallback(middleware::no_method)
         .layer(from_fn_with_state(api.clone(), forward::to_the_owner))
+        .layer(from_fn(middleware::note_route))
         .with_state(api)
 }
 
@@ -186,8 +207,13 @@ fn chain_documented() -> OpenApiRouter<Api> {
 fn node_documented() -> OpenApiRouter<Chains> {
     OpenApiRouter::default()
         .routes(routes!(served_chains::list))
+        .routes(routes!(api_keys::list, api_keys::make))
+        .routes(routes!(api_keys::revoke))
+        .routes(routes!(api_keys::rotate))
         .routes(routes!(health::live))
         .routes(routes!(served_chains::ready))
+        .routes(routes!(events::events))
+        .routes(routes!(metrics::on_api))
         .routes(routes!(docs_page::document))
         .routes(routes!(docs_page::page))
         .routes(routes!(docs_page::error_page))

@@ -3,6 +3,7 @@
 //! The only place that knows HTTP and its status codes. Decides nothing: the engine and the store
 //! are asked, and their answers are put into the shapes that callers rely on.
 
+pub mod api_keys;
 #[cfg(feature = "fuzzing")]
 #[allow(dead_code, unused_imports)]
 mod config;
@@ -10,6 +11,7 @@ mod config;
 #[allow(dead_code)]
 mod failure;
 mod http;
+mod pages;
 
 /// The fuzz targets of this crate (`docs/fuzzing.md`).
 #[cfg(feature = "fuzzing")]
@@ -20,6 +22,7 @@ pub mod fuzzing {
 
 pub use http::{
     Api, ApiOptions, BrowserPolicy, Chains, ConnectionLimits, EndpointReader, Listener,
-    ListenerKind, PeerIdentity, PeerTls, Reloaded, ServerTls, ServerTlsFiles, SignedHead,
-    TlsVersion, log_reload, openapi, router, serve, serve_listener, sign,
+    ListenerKind, MetricsOptions, PeerIdentity, PeerTls, Reloaded, ServerTls, ServerTlsFiles,
+    SignedHead, TlsVersion, log_reload, metrics_dictionary, metrics_router, openapi, router, serve,
+    serve_listener, sign,
 };

@@ -1,10 +1,12 @@
 //! The `tollgate` binary.
 
+mod alerts;
 mod cli;
 mod clock;
 mod compose;
 mod config;
 mod database;
+mod events;
 #[cfg(feature = "failpoints")]
 mod failpoints;
 mod failure;
@@ -13,6 +15,17 @@ mod retention;
 mod service_manager;
 
 use std::process::ExitCode;
+use std::sync::{Arc, LazyLock};
+
+use tollgate_metrics::NodeMetrics;
+
+/// The counters of this process.
+static NODE_METRICS: LazyLock<Arc<NodeMetrics>> = LazyLock::new(Arc::default);
+
+/// The counters of this process.
+fn node_metrics() -> Arc<NodeMetrics> {
+    NODE_METRICS.clone()
+}
 
 fn main() -> ExitCode {
     cli::run()

@@ -275,8 +275,10 @@ async fn repeat(remover: Remover) {
         let pass = remover.clone();
         match tokio::spawn(async move { pass.pass().await }).await {
             Ok(Ok(_)) => {}
-            Ok(Err(why)) => warn!(%why, "finished transactions not removed; retrying"),
-            Err(died) => error!(why = %died, "removal of finished transactions panicked; retrying"),
+            Ok(Err(why)) => warn!(error = %why, "finished transactions not removed; retrying"),
+            Err(died) => {
+                error!(error = %died, "removal of finished transactions panicked; retrying")
+            }
         }
         remover.wait(remover.options.interval).await;
     }

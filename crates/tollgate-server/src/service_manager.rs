@@ -78,7 +78,7 @@ impl ServiceManager {
     fn send(&self, message: &str) {
         let Some(socket) = &self.socket else { return };
         if let Err(error) = socket.send(message.as_bytes()) {
-            warn!(%error, message, "not sent to the service manager");
+            warn!(%error, error = message, "not sent to the service manager");
         }
     }
 }

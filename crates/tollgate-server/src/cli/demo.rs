@@ -27,7 +27,7 @@ use tollgate_signer::{Key, LocalSigner};
 
 use super::node::{run_until_stopped, stop_signal};
 use super::{log, runtime};
-use crate::compose::{Node, Sockets, bind, start};
+use crate::compose::{Access, Node, Sockets, bind, start};
 use crate::config::{DatabaseUrl, LogFormat, NodeName, Settings, defaults};
 use crate::failure::Failure;
 
@@ -77,7 +77,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         let address = address.filter(|_| name == SECOND);
         let url = address.map_or_else(|| format!("http://{name}.invalid"), url);
         settings.node.advertise_url = Some(Text::lossy(&url));
-        start(&settings, settings.node.listen, signer()?).await
+        start(&settings, settings.node.listen, signer()?, Access::Open).await
     };
     let first = doomed.block_on(start("first"))?;
     let second = stage.block_on(start(SECOND))?;
@@ -92,7 +92,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
         // From here on an interrupt is a wish to stop, not to break off.
         interrupted.abort();
         tell_where(listener.local_addr()?, &chain);
-        let sockets = Sockets { api: listener, operators: None };
+        let sockets = Sockets { api: listener, operators: None, metrics: None };
         stage.block_on(run_until_stopped(second, sockets))?;
     } else {
         stage.block_on(second.stop());
@@ -123,6 +123,7 @@ fn url(address: SocketAddr) -> String {
 
 fn tell_where(address: SocketAddr, chain: &RunningDevChain) {
     println!("\nThe second node stays up.");
+    println!("page        {}/", url(address));
     println!("API         {}", url(address));
     println!("docs        {}/docs", url(address));
     println!("dev chain   {}", chain.url());

@@ -1,5 +1,6 @@
 //! `tollgate serve` and `tollgate dev`.
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use clap::Args;
 use futures_util::StreamExt;
 use futures_util::future::join_all;
 use futures_util::stream::FuturesUnordered;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
@@ -14,13 +16,16 @@ use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::Address;
 use tollgate_model::port::signer::Signer;
 use tollgate_model::secret::masked;
-use tollgate_server::{ConnectionLimits, Listener, ListenerKind, router, serve_listener};
+use tollgate_server::{
+    ConnectionLimits, Listener, ListenerKind, metrics_router, router, serve_listener,
+};
 use tollgate_signer::{Key, LocalSigner};
 use tracing::{info, warn};
 
 use super::devchain::new_chain;
-use super::{log, runtime};
-use crate::compose::{Keyring, Node, Sockets, start};
+use super::logging::log;
+use super::runtime;
+use crate::compose::{Access, Keyring, Node, Sockets, start};
 use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
 use crate::service_manager::ServiceManager;
@@ -59,9 +64,18 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     runtime()?.block_on(async {
         let sockets = Sockets::bind(&settings).await?;
         let address = sockets.api.local_addr()?;
-        let node = start(&settings, address, signer).await?;
+        let access = if settings.node.no_auth { Access::Open } else { Access::ApiKeys };
+        let node = start(&settings, address, signer, access).await?;
         let tls = node.tls.api.is_some();
-        info!(%address, tls, no_auth = settings.node.no_auth, "listening");
+        // Operators have the pages on their own listener, if there is one.
+        let operators = sockets.operators.as_ref().map(TcpListener::local_addr).transpose()?;
+        let has_tls = if operators.is_some() { node.tls.operators.is_some() } else { tls };
+        log_start(
+            &settings,
+            access,
+            (address, tls),
+            &page_url(operators.unwrap_or(address), has_tls),
+        );
         run_until_stopped(node, sockets).await
     })
 }
@@ -92,8 +106,12 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
         // The accounts of the dev chain come first, in their well-known order.
         let known = |account: &Address| dev_accounts().iter().position(|a| a.address == *account);
         accounts.sort_by_key(|account| known(account).unwrap_or(usize::MAX));
-        let node = start(&settings, address, signer).await?;
-        let scheme = if node.tls.api.is_some() { "https" } else { "http" };
+        let node = start(&settings, address, signer, Access::Open).await?;
+        let tls = node.tls.api.is_some();
+        let page = page_url(address, tls);
+        log_start(&settings, Access::Open, (address, tls), &page);
+        let scheme = if tls { "https" } else { "http" };
+        println!("page       {page}");
         println!("API        {scheme}://{address}");
         for account in accounts.iter().take(ACCOUNTS_SHOWN) {
             println!("account    {account}");
@@ -127,6 +145,20 @@ fn dev_signer() -> Result<LocalSigner, Failure> {
     Ok(LocalSigner::new(keys?))
 }
 
+/// Says where the node listens, and what is switched off.
+fn log_start(settings: &Settings, access: Access, (listen, tls): (SocketAddr, bool), page: &str) {
+    let no_auth = access == Access::Open;
+    let metrics_listen = settings.metrics.listen.map(|address| address.to_string());
+    let off = settings.switched_off().join(", ");
+    info!(%listen, page, metrics_listen, tls, no_auth, off, "listening");
+}
+
+/// The address of the pages for operators.
+fn page_url(address: SocketAddr, tls: bool) -> String {
+    let scheme = if tls { "https" } else { "http" };
+    format!("{scheme}://{address}/")
+}
+
 fn begin_log(loaded: &Loaded, default_level: &str) {
     log(loaded.settings.log.format, default_level);
     for warning in loaded.warnings() {
@@ -153,6 +185,7 @@ pub(super) async fn run_until_stopped(node: Node, sockets: Sockets) -> Result<Ex
     manager.stopping();
     tokio::spawn(async {
         stop_signal().await;
+        super::logging::flush();
         std::process::exit(130);
     });
     if tokio::time::timeout(STOP_TIMEOUT + node.drain_wait(), node.drain()).await.is_err() {
@@ -188,14 +221,21 @@ fn serve_all(
         let tls = node.tls.operators.clone();
         Listener { socket, kind: ListenerKind::Operators, tls }
     });
+    let of_metrics =
+        sockets.metrics.map(|socket| Listener { socket, kind: ListenerKind::All, tls: None });
     let few = ConnectionLimits { max: limits.max.min(OPERATOR_CONNECTIONS_MAX), ..limits };
-    let all = [(Some(api), limits), (of_operators, few)];
-    let each = all.into_iter().filter_map(|(listener, limits)| {
+    let metrics = metrics_router(node.chains.clone());
+    let all = [
+        (Some(api), routes.clone(), limits),
+        (of_operators, routes, few),
+        (of_metrics, metrics, few),
+    ];
+    let each = all.into_iter().filter_map(|(listener, routes, limits)| {
         let mut stopped = stopped.clone();
         let stop = async move {
             let _ = stopped.wait_for(|stopped| *stopped).await;
         };
-        Some(serve_listener(listener?, routes.clone(), limits, stop))
+        Some(serve_listener(listener?, routes, limits, stop))
     });
     let each: Vec<_> = each.collect();
     async move {

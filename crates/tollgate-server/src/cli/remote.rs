@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use tollgate_model::secret::masked;
 
 use super::table::clean;
 use crate::config::url_place;
-use crate::failure::Failure;
+use crate::failure::{Failure, io_reason};
 
 /// Connection limits (I13).
 const LIMITS: Limits =
@@ -31,6 +31,9 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(90);
 const SILENCE_MAX: Duration = Duration::from_secs(300);
 /// The pause between two calls to a silent node.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest file with an API key (I13).
+const KEY_BYTES_MAX: u64 = 1_024;
 
 /// The node that is called, and the form of the output.
 #[derive(Args)]
@@ -50,6 +53,15 @@ pub(super) struct RemoteArgs {
     /// API key, sent as a bearer token.
     #[arg(long, global = true, env = "TOLLGATE_API_KEY", hide_env_values = true)]
     api_key: Option<String>,
+    /// Read the API key from this file.
+    #[arg(
+        long,
+        global = true,
+        env = "TOLLGATE_API_KEY_FILE",
+        value_name = "FILE",
+        conflicts_with = "api_key"
+    )]
+    api_key_file: Option<PathBuf>,
     /// Trust the certificates of this PEM file in addition to the system's.
     #[arg(long, global = true, env = "TOLLGATE_CA_FILE", value_name = "FILE")]
     ca_file: Option<PathBuf>,
@@ -263,8 +275,12 @@ pub(super) fn run_within<F>(
 where
     F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
 {
-    let RemoteArgs { url, chain_id, api_key, ca_file, client_cert_file, client_key_file, json } =
-        args;
+    let RemoteArgs { url, chain_id, api_key, api_key_file, ca_file, .. } = args;
+    let RemoteArgs { client_cert_file, client_key_file, json, .. } = args;
+    let api_key = match api_key_file {
+        Some(file) => Some(key_in(&file)?),
+        None => api_key,
+    };
     let files = TlsFiles { ca_file, cert_file: client_cert_file, key_file: client_key_file };
     let mut node = Node::new(&url, connect(&LIMITS, &files)?)?;
     if let Some(key) = api_key {
@@ -304,6 +320,20 @@ where
     };
     eprintln!("tollgate: {}", clean(&why));
     Ok(ExitCode::from(code))
+}
+
+/// The API key in a file; line ends around it don't count.
+pub(super) fn key_in(file: &Path) -> Result<String, Failure> {
+    let named = |why: String| format!("--api-key-file: {}: {why}", file.display());
+    let length = std::fs::metadata(file).map_err(|error| named(io_reason(&error)))?.len();
+    if length > KEY_BYTES_MAX {
+        return Err(named(format!("longer than {KEY_BYTES_MAX} bytes")).into());
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| named(io_reason(&error)))?;
+    match text.trim() {
+        "" => Err(named("is empty".to_owned()).into()),
+        key => Ok(key.to_owned()),
+    }
 }
 
 /// Prints a line; fails when nobody reads the output any more.

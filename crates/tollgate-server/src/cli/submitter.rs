@@ -281,7 +281,7 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
                 one.address.clone(),
                 one.status.to_string(),
                 one.mode.to_string(),
-                one.next_nonce.to_string(),
+                cell(one.next_nonce.as_ref()),
                 one.depth.values().sum::<u64>().to_string(),
                 cell(one.oldest_pending_seconds.map(|seconds| format!("{seconds}s")).as_ref()),
                 cell(one.owner.as_ref()),
@@ -425,7 +425,7 @@ fn fields(one: &Submitter) -> Fields {
     fields.add_some("allowed calls", one.settings.allowed_calls.as_ref().map(|it| it.join(" ")));
     fields.add_some("owner", one.owner.as_ref());
     fields.add_some("token", one.fencing_token);
-    fields.add("next nonce", one.next_nonce);
+    fields.add_some("next nonce", one.next_nonce);
     fields.add_some("chain nonce", one.chain_nonce);
     for state in ["QUEUED", "ALLOCATED", "TRACKING", "STUCK"] {
         fields.add_some(&state.to_lowercase(), one.depth.get(state));

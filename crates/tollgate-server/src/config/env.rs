@@ -13,10 +13,11 @@ use super::value::{Problem, Source, SourcedValue};
 pub(crate) const CONFIG: &str = "TOLLGATE_CONFIG";
 
 /// Variables that are no settings.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 6] = [
     CONFIG,
     "TOLLGATE_ALLOW_TEST_FEATURES",
     "TOLLGATE_API_KEY",
+    "TOLLGATE_API_KEY_FILE",
     "TOLLGATE_CA_FILE",
     "TOLLGATE_URL",
 ];

@@ -25,6 +25,7 @@ impl Settings {
             )?,
             lease_idle: lease.idle_timeout,
             batch_max: self.writer.batch_max,
+            events: self.events.written(),
             queued_max: submitter.max_queued,
             nonces: NonceRules {
                 mode: submitter.mode,
@@ -64,8 +65,24 @@ impl Settings {
                 false => ClosingPrice::WithinCallersCap,
             },
             presigned: submitter.presigned.clone(),
+            balance_interval: Some(self.metrics.balance_interval).filter(|every| !every.is_zero()),
             ..EngineOptions::default()
         })
+    }
+
+    /// The settings that would switch something on that is off.
+    pub(crate) fn switched_off(&self) -> Vec<&'static str> {
+        let switches = [
+            ("tls.cert_file", self.tls.is_on()),
+            ("gasbump.enabled", self.gasbump.enabled),
+            ("mempool.diagnose.enabled", self.diagnose.enabled),
+            ("reservations.enabled", self.reservations.enabled),
+            ("retention.finished_after", self.retention.finished_after.is_some()),
+            ("stuck.hook.url", self.hook.url.is_some()),
+            ("metrics.per_submitter", self.metrics.per_submitter),
+            ("metrics.balance_interval", !self.metrics.balance_interval.is_zero()),
+        ];
+        switches.into_iter().filter(|(_, is_on)| !is_on).map(|(name, _)| name).collect()
     }
 
     fn resubmit_rules(&self) -> ResubmitRules {

@@ -3,15 +3,19 @@
 //! Every setting is declared here once, with its type, default, limits, flag, variables and
 //! documentation. A setting that has no effect is not declared.
 
+mod alerts;
 mod chain;
 mod database;
+mod events;
 mod node;
 mod retention;
 mod stuck;
 mod submitter;
 mod tls;
 
+pub(crate) use alerts::AlertSettings;
 pub(crate) use database::DatabaseSettings;
+pub(crate) use events::{EventSettings, WebhookSettings};
 pub(crate) use node::ChainEntry;
 pub(crate) use retention::RetentionSettings;
 pub(crate) use submitter::KeySettings;
@@ -65,11 +69,15 @@ sections! {
     reservations: submitter::ReservationSettings = "reservations";
     confirmations: node::ConfirmationSettings = "confirmations";
     retention: RetentionSettings = "retention";
+    events: EventSettings = "events";
+    webhook: WebhookSettings = "events.webhook";
+    alerts: AlertSettings = "alerts";
     http: node::HttpSettings = "http";
     tls: tls::TlsSettings = "tls";
     operators: tls::OperatorSettings = "operators";
     cluster: tls::ClusterSettings = "cluster";
     startup: node::StartupSettings = "startup";
     drain: node::DrainSettings = "drain";
+    metrics: node::MetricsSettings = "metrics";
     log: node::LogSettings = "log";
 }

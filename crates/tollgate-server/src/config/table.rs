@@ -56,7 +56,7 @@ macro_rules! settings {
                     $(default: Some($default),)?
                     $($attribute: $value,)*
                     ..$crate::config::field::Field::new(
-                        stringify!($name),
+                        $crate::config::table::plain_name(stringify!($name)),
                         concat!($($doc),+),
                         <$type as $crate::config::value_type::SettingType>::TYPE,
                     )
@@ -94,6 +94,14 @@ macro_rules! entry_types {
 }
 
 pub(crate) use {entry_types, settings};
+
+/// The name of a setting that is a word of Rust (`r#type`).
+pub(crate) const fn plain_name(name: &'static str) -> &'static str {
+    match name.as_bytes() {
+        [b'r', b'#', ..] => name.split_at(2).1,
+        _ => name,
+    }
+}
 
 /// Names and example of the entries of a list of tables.
 pub(crate) struct EntryForm {

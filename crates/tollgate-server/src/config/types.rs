@@ -5,12 +5,16 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use axum::http::uri::Authority;
+use tollgate_alert::SinkKind;
 use tollgate_evm::endpoint::Role;
 use tollgate_hook::{HookOptions, HookSecret};
+use tollgate_model::alert::AlertLevel;
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::event::EventKind;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::ids::parse_address;
 use tollgate_model::nonce::{Mode, StrictAdvance};
+use tollgate_model::port::AlertKind;
 use tollgate_model::refusal::TxLimit;
 use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, ChainId, GasPrice, NodeId, Nonce, Text, Wei};
@@ -31,6 +35,17 @@ pub(crate) enum LogFormat {
     Pretty,
     /// For machines.
     Json,
+}
+
+/// The way in which events leave a node.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EventMode {
+    /// Callers fetch them.
+    Poll,
+    /// They are written to the log.
+    Log,
+    /// They are posted to a URL.
+    Webhook,
 }
 
 /// The use of finished transactions that are removed.
@@ -165,6 +180,12 @@ scalar_types! {
         |text, _| parse::finality(text);
     Cap<GasPrice>: AMOUNT, |text, _| limit(text, parse::price).map(Cap);
     Cap<Wei>: AMOUNT, |text, _| limit(text, parse::amount).map(Cap);
+    Wei: ValueType::text("amount"), |text, _| parse::amount(text);
+    AlertKind: ValueType::text("alert").list_words("list of alerts"), |text, _| {
+        Self::from_name(text).ok_or_else(|| {
+            format!("must be one of {}", Self::ALL.map(Self::name).join(", "))
+        })
+    };
     NodeName: ValueType::text("text"), |text, _| node_name(text), absent host_name();
     TxLimit: ValueType::new(Form::Limit, "number, at least 1, or `unlimited`", "N"), |text, _| {
         let number = limit(text, |text| parse::number(text, 1, NUMBER_MAX))?;
@@ -219,6 +240,10 @@ scalar_types! {
             ),
         }
     };
+    EventKind: ValueType::text("kind").list_words("list of kinds"), |text, _| {
+        Self::from_name(text)
+            .ok_or_else(|| format!("must be one of {}", Self::ALL.map(Self::name).join(", ")))
+    };
     AnswerClass: ValueType::text("class"), |text, _| Self::from_name(text).ok_or_else(|| {
         format!("must be one of {}", Self::ALL.map(Self::name).join(", "))
     });
@@ -241,6 +266,24 @@ choice_types! {
         "send_only" => Role::SendOnly,
         "read_only" => Role::ReadOnly,
         "private" => Role::Private,
+    }
+    EventMode {
+        "poll" => EventMode::Poll,
+        "log" => EventMode::Log,
+        "webhook" => EventMode::Webhook,
+    }
+    SinkKind {
+        "webhook" => SinkKind::Webhook,
+        "slack" => SinkKind::Slack,
+        "dingtalk" => SinkKind::DingTalk,
+        "feishu" => SinkKind::Feishu,
+        "wecom" => SinkKind::WeCom,
+        "pagerduty" => SinkKind::PagerDuty,
+    }
+    AlertLevel {
+        "info" => AlertLevel::Info,
+        "warning" => AlertLevel::Warning,
+        "critical" => AlertLevel::Critical,
     }
     RetentionMode { "archive" => RetentionMode::Archive, "drop" => RetentionMode::Drop, }
     LogFormat { "pretty" => LogFormat::Pretty, "json" => LogFormat::Json, }

@@ -17,6 +17,8 @@ use tollgate_model::account_pool::{AccountPool, Candidate, MEMBERS_MAX, PoolName
 use tollgate_model::{Address, Submitter};
 
 use super::Api;
+use super::access::Caller;
+use super::access::sight::Sight;
 use super::body::{Json, raw, read_object, read_whole};
 use super::create_request::{CreateContent, CreateRequest};
 use super::forward::FORWARDED;
@@ -30,7 +32,7 @@ may_fail! {
     ListProblems: InvalidQuery, InvalidLimit, InvalidNumber, InvalidCursor, StoreUnavailable;
     ReadProblems: InvalidPath, InvalidField, InvalidQuery, NotFound, StoreUnavailable;
     PutProblems: UnreadableBody, MissingField, InvalidField, InvalidAddress, InvalidPath,
-        InvalidQuery, UnknownSubmitter, StoreUnavailable;
+        InvalidQuery, UnknownSubmitter, NotFound, StoreUnavailable;
 }
 
 /// List the pools of a chain
@@ -44,6 +46,7 @@ may_fail! {
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
+    caller: Caller,
     mut params: QueryParams,
 ) -> Result<axum::Json<PoolPage>, Problem> {
     let page = params.page()?;
@@ -55,7 +58,9 @@ pub(crate) async fn list(
         name: name.to_string(),
         members: members.iter().map(|member| member.to_checksum(None)).collect(),
     };
-    Ok(axum::Json(PoolPage { items: found.into_iter().map(entry).collect(), next }))
+    let (chain_id, scope) = (api.engine.chain_id(), &caller.rights().scope);
+    let seen = found.into_iter().filter(|pool| scope.has_pool(chain_id, &pool.name));
+    Ok(axum::Json(PoolPage { items: seen.map(entry).collect(), next }))
 }
 
 /// Read a pool
@@ -71,11 +76,12 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn one(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(name): PathParams<String>,
     params: QueryParams,
 ) -> Result<axum::Json<Pool>, Problem> {
     params.end()?;
-    shown(&api, &PoolName::new(name)?).await
+    shown(&api, &pool_in_sight(&api, &caller, name)?).await
 }
 
 /// Set the members of a pool
@@ -98,12 +104,13 @@ pub(crate) async fn one(
 )]
 pub(crate) async fn put(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(name): PathParams<String>,
     params: QueryParams,
     Json(body): Json<NewPool>,
 ) -> Result<axum::Json<Pool>, Problem> {
     params.end()?;
-    let name = PoolName::new(name)?;
+    let name = pool_in_sight(&api, &caller, name)?;
     let given = body.members.iter().enumerate();
     let read = given.map(|(place, text)| read_address(&format!("members[{place}]"), text));
     let mut members = read.collect::<Result<Vec<Address>, _>>()?;
@@ -112,6 +119,11 @@ pub(crate) async fn put(
     if members.is_empty() || members.len() > MEMBERS_MAX {
         let what = format!("{} accounts, must be 1 to {MEMBERS_MAX}", members.len());
         return Err(Problem::of_field(ErrorCode::InvalidField, "members", what));
+    }
+    let mut sight = Sight::of(&api, &caller);
+    for member in &members {
+        // A key for a pool must not give itself other accounts through it.
+        sight.require_submitter(Submitter::new(api.engine.chain_id(), *member)).await?;
     }
     let pool = AccountPool { name, members };
     api.engine.put_pool(&pool).await.map_err(|error| problem(error, "members"))?;
@@ -131,12 +143,22 @@ pub(crate) async fn put(
 )]
 pub(crate) async fn remove(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(name): PathParams<String>,
     params: QueryParams,
 ) -> Result<StatusCode, Problem> {
     params.end()?;
-    api.engine.remove_pool(&PoolName::new(name)?).await.map_err(not_found)?;
+    api.engine.remove_pool(&pool_in_sight(&api, &caller, name)?).await.map_err(not_found)?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// The pool that a path names, if the caller's key is for it.
+fn pool_in_sight(api: &Api, caller: &Caller, name: String) -> Result<PoolName, Problem> {
+    let name = PoolName::new(name)?;
+    match caller.rights().scope.has_pool(api.engine.chain_id(), &name) {
+        true => Ok(name),
+        false => Err(Problem::not_found("pool", "name")),
+    }
 }
 
 async fn shown(api: &Api, name: &PoolName) -> Result<axum::Json<Pool>, Problem> {
@@ -170,6 +192,10 @@ fn problem(error: PoolError, field: &str) -> Problem {
     Problem::of_field(code, field, detail)
 }
 
+/// Marks a create that a pool has given to a member: the caller may use the pool.
+#[derive(Clone, Copy)]
+pub(crate) struct FromPool;
+
 /// The pool that a `submitter` names, if it names one.
 pub(crate) fn pool_in(sender: &str) -> Result<Option<PoolName>, Problem> {
     let named = PoolName::in_submitter(sender).transpose();
@@ -180,6 +206,7 @@ pub(crate) fn pool_in(sender: &str) -> Result<Option<PoolName>, Problem> {
 /// decided yet.
 pub(crate) fn read_pool_create(
     api: &Api,
+    caller: &Caller,
     create: &RawValue,
     key: Option<&str>,
 ) -> Result<Option<(PoolName, CreateRequest)>, Problem> {
@@ -195,8 +222,9 @@ pub(crate) fn read_pool_create(
         let what = "a signed transaction is its signer's: leave out the pool";
         return Err(Problem::of_field(ErrorCode::InvalidRawTx, "rawTx", what));
     }
-    let chain_id = api.engine.chain_id();
-    let request = CreateRequest::read_from(create, chain_id, key, Some(Address::ZERO))?;
+    let (chain_id, any) = (api.engine.chain_id(), Some(Address::ZERO));
+    caller.require_pool(chain_id, &pool)?;
+    let request = CreateRequest::read_from(create, chain_id, key, caller.tenant(), any)?;
     Ok(Some((pool, request)))
 }
 
@@ -237,16 +265,18 @@ pub(super) async fn with_member(api: &Api, request: Request) -> Result<Request, 
     if request.uri().path() != path::TX || request.headers().contains_key(FORWARDED) {
         return Ok(request);
     }
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let caller = Caller::of(&parts.extensions)?;
     let mut body = read_whole(Request::from_parts(parts.clone(), body), &()).await?;
     // What can't be read, the route refuses.
     if let (Ok(create), Ok(key)) = (raw(&body), key_of(&parts.headers))
-        && let Some((pool, request)) = read_pool_create(api, create, key.as_deref())?
+        && let Some((pool, request)) = read_pool_create(api, &caller, create, key.as_deref())?
     {
         let query = parts.uri.query().unwrap_or_default();
         let is_simulated = query.split('&').any(|pair| pair == "simulate=true");
         let member = member(api, &pool, &request, is_simulated).await?;
         body = renamed(create, member)?.get().to_owned().into();
+        parts.extensions.insert(FromPool);
     }
     Ok(Request::from_parts(parts, Body::from(body)))
 }

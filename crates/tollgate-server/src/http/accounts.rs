@@ -14,6 +14,7 @@ use tollgate_model::spending::{AllowedCalls, SpendingRules};
 use tollgate_model::{GasPrice, Submitter, Text, U256, Wei};
 
 use super::Api;
+use super::access::Caller;
 use super::body::{Json, one_of};
 use super::openapi::may_fail;
 use super::params::SubmitterParams;
@@ -55,6 +56,7 @@ may_fail! {
 )]
 pub(crate) async fn open(
     State(api): State<Api>,
+    caller: Caller,
     params: QueryParams,
     Json(body): Json<NewAccount>,
 ) -> Result<Response, Problem> {
@@ -71,6 +73,11 @@ pub(crate) async fn open(
         Problem::of_field(ErrorCode::InvalidField, "key", error.problem)
     })?;
     let address = body.address.as_deref().map(|text| read_address("address", text)).transpose()?;
+    if caller.rights().scope.senders().is_some() || !caller.rights().scope.has_chain(chain_id) {
+        // The account must be one that the key is for: its address has to be given to be compared.
+        let address = address.ok_or_else(|| Problem::missing("address"))?;
+        caller.require_sender(Submitter::new(chain_id, address))?;
+    }
     let mode = match body.mode.as_deref() {
         Some(name) => one_of("mode", name, &Mode::ALL.map(|mode| (mode.name(), mode)))?,
         None => api.engine.default_mode(),
@@ -89,7 +96,7 @@ pub(crate) async fn open(
     let start_from = api.engine.default_start();
     let new = AccountToOpen { key, address, mode, start_from, settings };
     let opened = api.engine.accounts().create(new).await?;
-    let shown = current(&api, opened.submitter).await?;
+    let shown = current(&api, &caller, opened.submitter).await?;
     let location: [(HeaderName, String); 1] = [(header::LOCATION, path::submitter(&shown.address))];
     let status = if opened.is_known { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, location, axum::Json(shown)).into_response())
@@ -114,7 +121,7 @@ pub(crate) async fn open(
 pub(crate) async fn change(
     call: SubmitterCall<AccountChange>,
 ) -> Result<axum::Json<ShownSubmitter>, Problem> {
-    let SubmitterCall { api, submitter, body } = call;
+    let SubmitterCall { api, caller, submitter, body } = call;
     let AccountChange {
         label,
         window,
@@ -142,7 +149,7 @@ pub(crate) async fn change(
         is_disabled: enabled.map_or(own.is_disabled, |enabled| !enabled),
     };
     api.engine.accounts().change(submitter, changed).await?;
-    Ok(axum::Json(current(&api, submitter).await?))
+    Ok(axum::Json(current(&api, &caller, submitter).await?))
 }
 
 /// Remove an account
@@ -158,11 +165,13 @@ pub(crate) async fn change(
 )]
 pub(crate) async fn remove(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(address): PathParams<String>,
     params: QueryParams,
 ) -> Result<StatusCode, Problem> {
     params.end()?;
-    api.engine.accounts().remove(submitter_at(&api, &address)?).await?;
+    let of = submitter_at(&api, &caller, &address).await?;
+    api.engine.accounts().remove(of).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

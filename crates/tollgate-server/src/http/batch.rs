@@ -18,6 +18,7 @@ use tollgate_api::{Batch, BatchAnswer, BatchItem, ErrorCode, Tx};
 use tracing::{info, warn};
 
 use super::Api;
+use super::access::Caller;
 use super::account_pools::{give_to_member, read_pool_create};
 use super::body::{Fields, FromFields, Json, read_object};
 use super::create_request::CreateRequest;
@@ -92,6 +93,7 @@ pub(crate) fn check_size(items: &[Box<RawValue>]) -> Result<(), Problem> {
 )]
 pub(crate) async fn create_batch(
     State(api): State<Api>,
+    caller: Caller,
     params: QueryParams,
     headers: HeaderMap,
     Json(BatchItems(items)): Json<BatchItems>,
@@ -103,10 +105,12 @@ pub(crate) async fn create_batch(
     let reads: Vec<_> = items
         .iter()
         .enumerate()
-        .map(|(place, text)| Item::read(&api, key.as_ref(), place, text, trace_id(&headers)))
+        .map(|(place, text)| {
+            Item::read(&api, &caller, key.as_ref(), place, text, trace_id(&headers))
+        })
         .collect();
     let items = stream::iter(reads).buffered(READ_AT_ONCE).collect().await;
-    let mut rounds = Rounds::new(&api, &headers, items);
+    let mut rounds = Rounds::new(&api, &caller, &headers, items);
     for _ in 0..rounds_max {
         rounds.run_one().await;
     }
@@ -139,12 +143,13 @@ enum ItemAnswer {
 impl<'a> Item<'a> {
     async fn read(
         api: &Api,
+        caller: &Caller,
         key: Option<&BatchKey>,
         place: usize,
         text: &'a RawValue,
         trace_id: &str,
     ) -> Self {
-        let (open, text, answer) = match read_item(api, key, place, text).await {
+        let (open, text, answer) = match read_item(api, caller, key, place, text).await {
             Ok((request, text)) => (Some(request), text, None),
             Err(problem) => {
                 (None, Cow::Borrowed(text), Some(ItemAnswer::own(Err(problem), trace_id)))
@@ -158,17 +163,22 @@ impl<'a> Item<'a> {
 /// the place of a pool.
 async fn read_item<'a>(
     api: &Api,
+    caller: &Caller,
     key: Option<&BatchKey>,
     place: usize,
     text: &'a RawValue,
 ) -> Result<(CreateRequest, Cow<'a, RawValue>), Problem> {
-    let (pool, mut request) = match read_pool_create(api, text, None)? {
+    let (chain_id, tenant) = (api.engine.chain_id(), caller.tenant());
+    let (pool, mut request) = match read_pool_create(api, caller, text, None)? {
         Some((pool, request)) => (Some(pool), request),
-        None => (None, CreateRequest::read(read_object(text)?, api.engine.chain_id(), None)?),
+        None => (None, CreateRequest::read(read_object(text)?, chain_id, None, tenant)?),
     };
+    if pool.is_none() {
+        caller.require_sender(request.submitter)?;
+    }
     let mut text = Cow::Borrowed(text);
     if let (None, Some(key)) = (&request.request_id, key) {
-        let id = key.request_id(place)?;
+        let id = key.request_id(place, tenant)?;
         text = with_request_id(&text, &id).map_or(text, Cow::Owned);
         request.request_id = Some(id);
     }

@@ -18,6 +18,7 @@ use tollgate_api::{ErrorCode, quoted};
 use super::Chains;
 use super::connections::OverTls;
 use super::problem::Problem;
+use crate::pages::takes_forms;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -65,7 +66,8 @@ impl BrowserPolicy {
         if matches!(*method, Method::GET | Method::HEAD) {
             return Ok(());
         }
-        check_content_type(headers, request.body().is_end_stream())?;
+        let is_empty = request.body().is_end_stream();
+        check_content_type(headers, is_empty, takes_forms(request.uri().path()))?;
         check_content_encoding(headers)
     }
 
@@ -136,8 +138,10 @@ pub(crate) async fn refuse_cross_site(
     }
 }
 
-/// An empty body needs no type; forms always send one.
-fn check_content_type(headers: &HeaderMap, is_empty: bool) -> Result<(), Problem> {
+/// An empty body needs no type; forms always send one. The forms of the pages carry a token instead
+/// (`pages/viewer.rs`), and other sites can't read it.
+fn check_content_type(headers: &HeaderMap, is_empty: bool, is_form: bool) -> Result<(), Problem> {
+    let wanted = if is_form { "application/x-www-form-urlencoded" } else { "application/json" };
     let refused = |detail: String| {
         Err(Problem::new(ErrorCode::UnsupportedMediaType, detail).about("Content-Type"))
     };
@@ -145,16 +149,16 @@ fn check_content_type(headers: &HeaderMap, is_empty: bool) -> Result<(), Problem
     let (first, more) = (given.next(), given.next());
     match (first, more) {
         (None, _) if is_empty => Ok(()),
-        (None, _) => refused("Content-Type is missing; it must be application/json".to_owned()),
+        (None, _) => refused(format!("Content-Type is missing; it must be {wanted}")),
         (Some(_), Some(_)) => refused("Content-Type is given more than once".to_owned()),
         (Some(value), None) => {
             let text = String::from_utf8_lossy(value.as_bytes());
             let (essence, parameters) = text.split_once(';').unwrap_or((&text, ""));
-            let is_json = essence.trim().eq_ignore_ascii_case("application/json");
-            match is_json && parameters.split(';').all(is_not_another_charset) {
+            let is_wanted = essence.trim().eq_ignore_ascii_case(wanted);
+            match is_wanted && parameters.split(';').all(is_not_another_charset) {
                 true => Ok(()),
                 false => refused(format!(
-                    "Content-Type: {} is not supported; it must be application/json, in UTF-8",
+                    "Content-Type: {} is not supported; it must be {wanted}, in UTF-8",
                     quoted(&text)
                 )),
             }

@@ -102,7 +102,11 @@ pub struct Listener {
 
 /// Marks a request that came over TLS.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct OverTls;
+pub(crate) struct OverTls;
+
+/// The address at the other end of a connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RemoteAddress(pub(crate) IpAddr);
 
 /// The longest time for the body of a request, as the listener's limits have it.
 #[derive(Clone, Copy)]
@@ -168,7 +172,7 @@ pub async fn serve_listener(
         }
         if let Some(permit) = permit {
             let place = place.filter(|_| !is_reserve);
-            let served = Served { limits, kind, is_reserve, _permit: permit, _place: place };
+            let served = Served { limits, kind, is_reserve, from, _permit: permit, _place: place };
             tokio::spawn(served.accept(stream, tls.clone(), router.clone(), stopped.clone()));
         }
     }
@@ -237,6 +241,7 @@ struct Served {
     limits: ConnectionLimits,
     kind: ListenerKind,
     is_reserve: bool,
+    from: IpAddr,
     _permit: OwnedSemaphorePermit,
     _place: Option<AddressPlace>,
 }
@@ -284,12 +289,13 @@ impl Served {
         router: Router,
         mut stopped: watch::Receiver<bool>,
     ) {
-        let Self { limits, kind, is_reserve, .. } = self;
+        let Self { limits, kind, is_reserve, from, .. } = self;
         let (routes, first_request) = (TowerToHyperService::new(router), Notify::new());
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             first_request.notify_one();
             let marks = request.extensions_mut();
             marks.insert(kind);
+            marks.insert(RemoteAddress(from));
             marks.insert(BodyTimeout(limits.body_timeout));
             if is_reserve {
                 marks.insert(FromReserve);

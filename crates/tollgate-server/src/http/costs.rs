@@ -14,6 +14,8 @@ use tollgate_model::port::{Completion, FeedFilter, FeedStore, Page, StoreError};
 use tollgate_model::{Intent, Seq, Submitter, Timestamp, TxState, U256};
 
 use super::Api;
+use super::access::Caller;
+use super::access::sight::Sight;
 use super::chain_scope::ChainScope;
 use super::create_request::read_time;
 use super::csv;
@@ -58,6 +60,7 @@ may_fail! {
 )]
 pub(crate) async fn costs(
     State(api): State<Api>,
+    caller: Caller,
     scope: ChainScope,
     headers: HeaderMap,
     mut params: QueryParams,
@@ -67,8 +70,9 @@ pub(crate) async fn costs(
     let grouping = Grouping::read(params.take("groupBy").as_deref().unwrap_or_default())?;
     params.end()?;
     let filter = FeedFilter { chain_id: scope.chain_id(), with_stuck: false };
-    let groups = sum_up(&*api.store, filter, from..to.unwrap_or(api.engine.now()), &grouping);
-    let groups = groups.await?;
+    let period = from..to.unwrap_or(api.engine.now());
+    let sight = Sight::of(&api, &caller);
+    let groups = sum_up(&*api.store, sight, filter, period, &grouping).await?;
     let items: Vec<CostGroup> =
         groups.into_iter().map(|(group, sums)| grouping.shown(group, &sums)).collect();
     if csv::is_wanted(&headers) {
@@ -183,6 +187,7 @@ impl Grouping {
 
 async fn sum_up(
     feed: &dyn FeedStore,
+    mut sight: Sight<'_>,
     filter: FeedFilter,
     period: std::ops::Range<Timestamp>,
     grouping: &Grouping,
@@ -193,7 +198,9 @@ async fn sum_up(
     loop {
         let found = feed.completions(filter, after, page).await?;
         for entry in found.items.iter().take_while(|entry| entry.at < period.end) {
-            groups.entry(grouping.group(entry)).or_default().add(entry);
+            if sight.has_entry(entry).await? {
+                groups.entry(grouping.group(entry)).or_default().add(entry);
+            }
             transactions += 1;
         }
         if transactions > TRANSACTIONS_MAX || groups.len() > GROUPS_MAX {

@@ -1,6 +1,6 @@
 //! Creates one transaction. Many at once are in `batch`.
 
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tollgate_api::{Create, ErrorCode, Simulation, Tx, path};
@@ -9,6 +9,8 @@ use tollgate_model::{Submitter, TxId};
 use utoipa::ToSchema;
 
 use super::Api;
+use super::access::Caller;
+use super::account_pools::FromPool;
 use super::body::Json;
 use super::create_request::{CreateContent, CreateRequest};
 use super::idempotency::key_of;
@@ -82,6 +84,8 @@ may_fail! {
 )]
 pub(crate) async fn create(
     State(api): State<Api>,
+    caller: Caller,
+    from_pool: Option<Extension<FromPool>>,
     mut params: QueryParams,
     headers: HeaderMap,
     Json(body): Json<Create>,
@@ -89,7 +93,11 @@ pub(crate) async fn create(
     let simulate = params.flag("simulate")?;
     params.end()?;
     let key = key_of(&headers)?;
-    let request = CreateRequest::read(body, api.engine.chain_id(), key.as_deref())?;
+    let (chain_id, tenant) = (api.engine.chain_id(), caller.tenant());
+    let request = CreateRequest::read(body, chain_id, key.as_deref(), tenant)?;
+    if from_pool.is_none() {
+        caller.require_sender(request.submitter)?;
+    }
     if simulate {
         let CreateContent::Intent(intent) = request.content else {
             let what = "there is nothing to prepare in a signed transaction";
@@ -101,12 +109,14 @@ pub(crate) async fn create(
             Simulated::Costs(fees) => {
                 Ok(axum::Json(Simulation::new(submitter, value, &fees)).into_response())
             }
-            Simulated::Known(tx_id) => Ok(axum::Json(known(&api, tx_id).await?).into_response()),
+            Simulated::Known(tx_id) => {
+                Ok(axum::Json(known(&api, &caller, tx_id).await?).into_response())
+            }
         };
     }
     let submitter = request.submitter;
-    let prepared = prepare(&api, request).await?;
-    let (status, tx) = outcome(&api, submitter, api.engine.submit(prepared)).await?;
+    let prepared = prepare(&api, request.named_for(tenant)?).await?;
+    let (status, tx) = outcome(&api, &caller, submitter, api.engine.submit(prepared)).await?;
     let location = (status == StatusCode::ACCEPTED).then(|| path::tx(&tx.tx_id));
     let location = location.and_then(|path| HeaderValue::from_str(&path).ok());
     let mut response = (status, axum::Json(tx)).into_response();
@@ -141,12 +151,13 @@ pub(crate) async fn prepare(api: &Api, request: CreateRequest) -> Result<Prepare
 /// Waits for the outcome of a create that its worker has.
 pub(crate) async fn outcome(
     api: &Api,
+    caller: &Caller,
     submitter: Submitter,
     pending: PendingCreate,
 ) -> Result<(StatusCode, Tx), Problem> {
     match pending.decided().await.map_err(|error| refused(submitter, error))? {
         Created::New(record) => Ok((StatusCode::ACCEPTED, Tx::from(record.as_ref()))),
-        Created::Known(tx_id) => Ok((StatusCode::OK, known(api, tx_id).await?)),
+        Created::Known(tx_id) => Ok((StatusCode::OK, known(api, caller, tx_id).await?)),
     }
 }
 
@@ -167,6 +178,7 @@ fn refused(submitter: Submitter, error: CreateError) -> Problem {
 /// can't be said now.
 pub(crate) async fn answer_to_known(
     api: &Api,
+    caller: &Caller,
     request: &CreateRequest,
 ) -> Option<Result<Tx, Problem>> {
     let CreateRequest { submitter, request_id, content } = request;
@@ -179,7 +191,7 @@ pub(crate) async fn answer_to_known(
         }
     };
     match found {
-        Ok(Some(tx_id)) => Some(known(api, tx_id).await),
+        Ok(Some(tx_id)) => Some(known(api, caller, tx_id).await),
         Ok(None) => None,
         Err(error @ CreateError::RequestIdConflict(_)) => Some(Err(refused(*submitter, error))),
         Err(_) => None,
@@ -187,9 +199,9 @@ pub(crate) async fn answer_to_known(
 }
 
 /// The transaction of the same request, or what is kept of it if it was removed.
-async fn known(api: &Api, tx_id: TxId) -> Result<Tx, Problem> {
+async fn known(api: &Api, caller: &Caller, tx_id: TxId) -> Result<Tx, Problem> {
     if let Some(record) = api.store.tx(tx_id).await? {
-        return for_callers(api, &record).await;
+        return for_callers(api, caller, &record).await;
     }
     let removed = api.store.removed(tx_id).await?;
     let removed = removed.ok_or_else(|| Problem::not_found("transaction", "txId"))?;

@@ -11,13 +11,15 @@ use tollgate_api::{
     read_address, read_hash, read_hex,
 };
 use tollgate_engine::SignedIntent;
+use tollgate_model::access::Tenant;
 use tollgate_model::port::chain::Speed;
 use tollgate_model::port::policy::NewCall;
 use tollgate_model::port::signer::{AccessListEntry, TxKind};
 use tollgate_model::{
-    Address, ChainId, Intent, PrivateRoute, RequestId, Route, Submitter, Timestamp, U256,
+    Address, ChainId, Intent, PrivateRoute, RequestId, Route, Submitter, Timestamp, TxHash, U256,
 };
 use tollgate_signer::{RecoverError, recover};
+use uuid::Uuid;
 
 use super::authorization::{check_set_code, read_authorizations};
 use super::body::one_of;
@@ -27,8 +29,6 @@ const SPEEDS: [(&str, Speed); 3] =
     [("slow", Speed::Slow), ("normal", Speed::Normal), ("fast", Speed::Fast)];
 const ROUTES: [(&str, Route); 2] =
     [(Route::Public.name(), Route::Public), (Route::Private.name(), Route::Private)];
-/// The longest time after which a private transaction may become public: 30 days.
-const FALLBACK_MAX: Duration = Duration::from_secs(30 * 24 * 3_600);
 const TX_KINDS: [(&str, TxKind); 4] = [
     ("legacy", TxKind::Legacy),
     ("accessList", TxKind::AccessList),
@@ -55,10 +55,15 @@ pub(crate) enum CreateContent {
 
 impl CreateRequest {
     /// Reads the body of a create for a node of this chain. `key` is the `Idempotency-Key` header.
-    pub(crate) fn read(create: Create, chain: ChainId, key: Option<&str>) -> Result<Self, Problem> {
+    pub(crate) fn read(
+        create: Create,
+        chain: ChainId,
+        key: Option<&str>,
+        tenant: Option<&Tenant>,
+    ) -> Result<Self, Problem> {
         let submitter = create.submitter.as_deref();
         let address = submitter.map(|text| read_address("submitter", text)).transpose()?;
-        Self::read_from(create, chain, key, address)
+        Self::read_from(create, chain, key, tenant, address)
     }
 
     /// The same for an account of the caller's choice, whatever the body names.
@@ -66,6 +71,7 @@ impl CreateRequest {
         create: Create,
         chain: ChainId,
         key: Option<&str>,
+        tenant: Option<&Tenant>,
         address: Option<Address>,
     ) -> Result<Self, Problem> {
         if let Some(asked) = &create.chain_id {
@@ -74,9 +80,15 @@ impl CreateRequest {
                 return Err(Problem::wrong_chain("chainId", asked, chain));
             }
         }
-        let request_id = request_id(create.request_id.as_deref(), key)?;
+        let mut request_id = request_id(create.request_id.as_deref(), key, tenant)?;
         let (address, content) = match create.raw_tx {
-            Some(_) => read_signed(create, chain, address)?,
+            Some(_) => {
+                let (address, hash, content) = read_signed(create, chain, address)?;
+                // A signed transaction has a name without one, also among those of a tenant.
+                let name = || tenant.map(|tenant| RequestId::of_tenant(tenant, &hash.to_string()));
+                request_id = request_id.map(Ok).or_else(name).transpose()?;
+                (address, content)
+            }
             None => read_intent(create, address)?,
         };
         Ok(Self { submitter: Submitter::new(chain, address), request_id, content })
@@ -87,7 +99,7 @@ fn read_signed(
     create: Create,
     chain: ChainId,
     submitter: Option<Address>,
-) -> Result<(Address, CreateContent), Problem> {
+) -> Result<(Address, TxHash, CreateContent), Problem> {
     let refused = |why: &str| Problem::of_field(ErrorCode::InvalidRawTx, "rawTx", why);
     if create.payload.is_some() || create.speed.is_some() || create.max_fee_per_gas.is_some() {
         return Err(refused("payload, speed and maxFeePerGas can't change a signed transaction"));
@@ -111,8 +123,9 @@ fn read_signed(
         return Err(refused(&format!("signed by {signer}, not by the submitter")));
     }
     let metadata = create.metadata.as_deref().map(read_metadata).transpose()?;
+    let hash = signed.tx_hash;
     let signed = SignedIntent::new(signed, metadata, private);
-    Ok((signer, CreateContent::Signed(Box::new(signed))))
+    Ok((signer, hash, CreateContent::Signed(Box::new(signed))))
 }
 
 fn read_intent(
@@ -150,7 +163,7 @@ fn read_route(route: Option<&str>, after: Option<&str>) -> Result<Option<Private
             }
         };
     }
-    let is_possible = |after: &Duration| !after.is_zero() && *after <= FALLBACK_MAX;
+    let is_possible = |after: &Duration| PrivateRoute::may_fall_back_after(*after);
     let read = |text: &str| {
         let what =
             format!("{} must be like 30s, 10m or 2h, above zero and at most 720h", quoted(text));
@@ -199,8 +212,23 @@ fn read_access((place, access): (usize, &Access)) -> Result<AccessListEntry, Pro
     })
 }
 
+impl CreateRequest {
+    /// Gives the create of a tenant a name if it has none, so that its transaction is the tenant's.
+    pub(crate) fn named_for(mut self, tenant: Option<&Tenant>) -> Result<Self, Problem> {
+        if let (None, Some(tenant)) = (&self.request_id, tenant) {
+            let id = RequestId::of_tenant(tenant, &Uuid::now_v7().to_string())?;
+            self.request_id = Some(id);
+        }
+        Ok(self)
+    }
+}
+
 /// The body's request id, or that of the header; both must be the same.
-fn request_id(body: Option<&str>, key: Option<&str>) -> Result<Option<RequestId>, Problem> {
+fn request_id(
+    body: Option<&str>,
+    key: Option<&str>,
+    tenant: Option<&Tenant>,
+) -> Result<Option<RequestId>, Problem> {
     if let (Some(body), Some(key)) = (body, key)
         && body != key
     {
@@ -208,7 +236,7 @@ fn request_id(body: Option<&str>, key: Option<&str>) -> Result<Option<RequestId>
         return Err(Problem::of_field(ErrorCode::RequestIdMismatch, "requestId", what));
     }
     let field = if body.is_some() { "requestId" } else { IDEMPOTENCY_KEY };
-    let id = body.or(key).map(RequestId::new).transpose();
+    let id = body.or(key).map(|id| RequestId::in_namespace(tenant, id)).transpose();
     id.map_err(|error| Problem::of_field(ErrorCode::InvalidRequestId, field, error.problem))
 }
 

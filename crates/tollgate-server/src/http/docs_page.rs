@@ -2,22 +2,25 @@
 
 use std::sync::LazyLock;
 
-use axum::http::header;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
 use axum::response::{Html, IntoResponse, Response};
 
 use tollgate_api::ErrorCode;
 
+use super::Chains;
 use super::openapi::may_fail;
 use super::params::PageParams;
 use super::problem::Problem;
 use super::query::PathParams;
+use crate::pages::{docs_assets, errors, with_headers};
 
-/// Reads `/openapi.json` and draws it. Holds all that it needs, so that it works offline.
-const PAGE: &str = include_str!("docs_page/page.html");
-/// The page may run its own script and ask this server; nothing else.
-const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; \
-                      connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; \
-                      frame-ancestors 'none'";
+/// Reads `/openapi.json` and draws it, by a script and a style of this node, so that it works offline.
+static PAGE: LazyLock<String> = LazyLock::new(|| {
+    let [style, script, icon] = docs_assets();
+    let page = include_str!("docs_page/page.html");
+    page.replace("{style}", style).replace("{script}", script).replace("{icon}", icon)
+});
 
 /// Made once: it is the same for every caller.
 static DOCUMENT: LazyLock<String> = LazyLock::new(super::openapi);
@@ -51,7 +54,7 @@ pub(crate) async fn document() -> Response {
     )
 )]
 pub(crate) async fn page() -> Response {
-    ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE)).into_response()
+    with_headers(Html(PAGE.as_str()).into_response())
 }
 
 /// Read about an error
@@ -62,12 +65,21 @@ pub(crate) async fn page() -> Response {
     tag = "docs",
     params(PageParams),
     responses(
-        (status = 200, description = "A page.", body = String, content_type = "text/plain"),
+        (status = 200, description = "A page; as HTML, where the caller accepts that.", content(
+            (String = "text/plain"), (String = "text/html")
+        )),
         PageProblems
     )
 )]
-pub(crate) async fn error_page(PathParams(name): PathParams<String>) -> Result<Response, Problem> {
+pub(crate) async fn error_page(
+    State(chains): State<Chains>,
+    headers: HeaderMap,
+    PathParams(name): PathParams<String>,
+) -> Result<Response, Problem> {
     let code = ErrorCode::of(&name).ok_or_else(|| Problem::not_found("code", "code"))?;
+    if errors::wants_html(&headers) {
+        return Ok(errors::page(&chains, code));
+    }
     // Not text/markdown: browsers save that instead of showing it.
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], code.page()).into_response())
 }

@@ -9,12 +9,17 @@ use tollgate_model::Seq;
 use tollgate_model::port::{FeedFilter, FeedStore, Page};
 
 use super::Api;
+use super::access::Caller;
+use super::access::sight::Sight;
 use super::chain_scope::ChainScope;
 use super::openapi::may_fail;
 use super::params::FeedParams;
 use super::problem::Problem;
 use super::query::{QueryParams, decimal};
 use super::shared_poll::SharedPoll;
+
+/// Pages that are read for one answer (I13): more than one if all entries of a page are hidden from the caller.
+const PAGES_MAX: u32 = 100;
 
 may_fail! {
     FeedProblems: InvalidQuery, InvalidNumber, InvalidLimit, InvalidCursor, InvalidDuration,
@@ -62,6 +67,7 @@ impl FeedEnds {
 )]
 pub(crate) async fn completions(
     State(api): State<Api>,
+    caller: Caller,
     scope: ChainScope,
     mut params: QueryParams,
 ) -> Result<axum::Json<Feed>, Problem> {
@@ -81,11 +87,13 @@ pub(crate) async fn completions(
     params.end()?;
     let filter = FeedFilter { chain_id: scope.chain_id(), with_stuck };
     let end = api.feed_ends.of(filter);
-    read(&*api.store, end, filter, after, page, wait).await.map(axum::Json)
+    let sight = Sight::of(&api, &caller);
+    read(&*api.store, sight, end, filter, after, page, wait).await.map(axum::Json)
 }
 
 async fn read(
     feed: &dyn FeedStore,
+    mut sight: Sight<'_>,
     end: &SharedPoll<Seq>,
     filter: FeedFilter,
     after: Seq,
@@ -94,8 +102,8 @@ async fn read(
 ) -> Result<Feed, Problem> {
     let until = Instant::now() + wait;
     let mut seen = after;
-    loop {
-        let found = feed.completions(filter, seen, page).await?;
+    for pages in 1.. {
+        let mut found = feed.completions(filter, seen, page).await?;
         if seen > found.end {
             let detail = format!(
                 "{after} is beyond the end of the feed, {}; it is a cursor of another database",
@@ -106,10 +114,23 @@ async fn read(
         if seen < found.removed_through {
             return Err(Problem::cursor_removed(after, found.removed_through));
         }
-        let answer = Feed::new(&found, seen, page);
-        // What the filter leaves out is passed over, and the wait goes on.
+        // What the filter leaves out, or the caller must not see, is passed over, and the wait goes on.
+        let (begun, is_full) = (seen, found.items.len() >= page.limit() as usize);
         seen = found.next(seen, page);
-        if !found.items.is_empty() || wait.is_zero() {
+        let mut items = Vec::with_capacity(found.items.len());
+        for entry in std::mem::take(&mut found.items) {
+            if sight.has_entry(&entry).await? {
+                items.push(entry);
+            }
+        }
+        let answer = Feed::of(&items, seen);
+        if !items.is_empty() || pages >= PAGES_MAX {
+            return Ok(answer);
+        }
+        if is_full && seen > begun {
+            continue;
+        }
+        if wait.is_zero() {
             return Ok(answer);
         }
         let has_grown = end.reaches(until, || feed.feed_end(filter), |end| *end > seen).await?;
@@ -117,6 +138,7 @@ async fn read(
             return Ok(answer);
         }
     }
+    unreachable!("the number of pages is limited")
 }
 
 #[cfg(test)]
@@ -125,7 +147,7 @@ mod tests {
 
     use tokio::sync::watch;
     use tokio::task::JoinSet;
-    use tollgate_model::port::{Completion, FeedPage, OutboxEvent, StoreError};
+    use tollgate_model::port::{Completion, FeedPage, StoreError};
     use tollgate_model::{Address, ChainId, Submitter, Timestamp, TxId, TxState};
     use uuid::Uuid;
 
@@ -135,6 +157,10 @@ mod tests {
     /// The chain of the node, and one of another node.
     const OWN: u64 = 7;
     const OTHER: u64 = 8;
+
+    fn everything() -> Sight<'static> {
+        Sight::of_everything()
+    }
 
     fn chain(id: u64) -> ChainId {
         ChainId::new(id).unwrap()
@@ -214,14 +240,6 @@ mod tests {
             let last = entries.iter().rfind(|entry| of.chain_id == Some(entry.submitter.chain_id));
             Ok(last.map_or(Seq::MIN, |entry| entry.seq))
         }
-
-        async fn outbox(&self, _: Page) -> Result<Vec<OutboxEvent>, StoreError> {
-            Ok(Vec::new())
-        }
-
-        async fn forget_outbox(&self, _: &[i64]) -> Result<(), StoreError> {
-            Ok(())
-        }
     }
 
     fn readers(
@@ -232,7 +250,9 @@ mod tests {
         for _ in 0..READERS {
             let (feed, watch) = (feed.clone(), watch.clone());
             let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-            readers.spawn(async move { read(&*feed, &watch, own(), Seq::MIN, page, wait).await });
+            readers.spawn(async move {
+                read(&*feed, everything(), &watch, own(), Seq::MIN, page, wait).await
+            });
         }
         readers
     }
@@ -276,7 +296,7 @@ mod tests {
             assert_eq!(answer, serde_json::json!({ "items": [], "next": 0 }));
         }
         let (page, wait) = (Page::new(10).unwrap(), Duration::from_secs(60));
-        let late = read(&*feed, &watch, own(), Seq::MIN, page, wait).await.unwrap();
+        let late = read(&*feed, everything(), &watch, own(), Seq::MIN, page, wait).await.unwrap();
         assert_eq!(serde_json::to_value(late).unwrap()["next"], 0);
     }
 
@@ -287,13 +307,15 @@ mod tests {
         let at = |seq: u64| Seq::new(seq).unwrap();
         feed.add();
         for wait in [Duration::ZERO, Duration::from_secs(60)] {
-            let ahead = read(&feed, &watch, own(), at(2), page, wait).await.err().unwrap();
+            let ahead =
+                read(&feed, everything(), &watch, own(), at(2), page, wait).await.err().unwrap();
             assert_eq!(
                 (ahead.code, ahead.body.field.as_deref()),
                 (ErrorCode::CursorAhead, Some("after"))
             );
         }
-        let none = read(&feed, &watch, own(), at(1), page, Duration::from_millis(1)).await;
+        let none =
+            read(&feed, everything(), &watch, own(), at(1), page, Duration::from_millis(1)).await;
         let none = none.unwrap();
         assert_eq!(serde_json::to_value(none).unwrap()["next"], 1);
     }
@@ -305,11 +327,14 @@ mod tests {
         (0..3).for_each(|_| feed.add());
         let (page, at) = (Page::new(10).unwrap(), |seq: u64| Seq::new(seq).unwrap());
         for after in [0, 1] {
-            let gone = read(&feed, &watch, own(), at(after), page, Duration::ZERO).await;
+            let gone =
+                read(&feed, everything(), &watch, own(), at(after), page, Duration::ZERO).await;
             let gone = gone.err().unwrap();
             assert_eq!((gone.code, gone.body.oldest), (ErrorCode::CursorRemoved, Some(3)));
         }
-        assert!(read(&feed, &watch, own(), at(2), page, Duration::ZERO).await.is_ok());
+        assert!(
+            read(&feed, everything(), &watch, own(), at(2), page, Duration::ZERO).await.is_ok()
+        );
     }
 
     #[tokio::test]
@@ -318,7 +343,7 @@ mod tests {
         let page = Page::new(10).unwrap();
         feed.add_of(chain(OTHER));
         let wait = Duration::from_secs(60);
-        let waiting = read(&feed, &watch, own(), Seq::MIN, page, wait);
+        let waiting = read(&feed, everything(), &watch, own(), Seq::MIN, page, wait);
         let grow = async {
             feed.until_ends(1).await;
             feed.add_of(chain(OTHER));

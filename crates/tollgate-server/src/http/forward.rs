@@ -15,11 +15,13 @@ use tollgate_api::limit::{BATCH_ITEMS_MAX, BODY_BYTES_MAX};
 use tollgate_api::{ErrorCode, Problem as ProblemBody, path, quoted};
 use tollgate_engine::{Destination, Place};
 use tollgate_http::HttpResponse;
+use tollgate_metrics::ForwardResult;
 use tollgate_model::ids::parse_address;
 use tollgate_model::{ChainId, NodeId, Submitter};
 
 use super::Api;
-use super::account_pools::with_member;
+use super::access::Caller;
+use super::account_pools::{FromPool, with_member};
 use super::body::{Fields, raw, read_object, read_whole};
 use super::create::answer_to_known;
 use super::create_request::CreateRequest;
@@ -62,6 +64,7 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
     };
     let is_alone = api.engine.is_alone() && !api.engine.is_draining();
     if is_alone || request.headers().contains_key(FORWARDED) {
+        api.engine.metrics().forward_total.inc(ForwardResult::Here);
         return next.run(request).await;
     }
     let (mut parts, body) = request.into_parts();
@@ -70,8 +73,19 @@ pub(crate) async fn to_the_owner(State(api): State<Api>, request: Request, next:
         Ok(body) => body,
         Err(problem) => return problem.into_response(),
     };
+    let caller = match Caller::of(&parts.extensions) {
+        Ok(caller) => caller,
+        Err(problem) => return problem.into_response(),
+    };
     let submitter = submitter_of(&api, &mut parts, &body).await;
-    let request = RoutedRequest { api, parts, body, next };
+    // The owner believes this node that the caller may use the account.
+    let is_create = parts.uri.path() == path::TX && parts.extensions.get::<FromPool>().is_none();
+    if let Some(submitter) = submitter.filter(|_| is_create)
+        && let Err(problem) = caller.require_sender(submitter)
+    {
+        return problem.into_response();
+    }
+    let request = RoutedRequest { api, caller, parts, body, next };
     match submitter {
         Some(submitter) => request.run(submitter).await,
         None => request.run_here().await,
@@ -103,6 +117,7 @@ fn check_chain(headers: &HeaderMap, own: ChainId) -> Result<(), Problem> {
 /// A request that may have to be carried out at another node.
 struct RoutedRequest {
     api: Api,
+    caller: Caller,
     parts: Parts,
     body: Bytes,
     next: Next,
@@ -126,48 +141,55 @@ impl RoutedRequest {
     }
 
     async fn run(&self, submitter: Submitter) -> Response {
+        let (response, result) = self.run_somewhere(submitter).await;
+        self.api.engine.metrics().forward_total.inc(result);
+        response
+    }
+
+    async fn run_somewhere(&self, submitter: Submitter) -> (Response, ForwardResult) {
+        let failed = |response| (response, ForwardResult::Failed);
         let engine = &self.api.engine;
         let (mut refusal, mut asked): (Option<Response>, Option<NodeId>) = (None, None);
         let mut looked_up = false;
         for _ in 0..TRIES_MAX {
             let place = match engine.place(submitter).await {
                 Ok(place) => place,
-                Err(error) => return Problem::from(error).into_response(),
+                Err(error) => return failed(Problem::from(error).into_response()),
             };
             if !looked_up && place != Place::Here {
                 looked_up = true;
                 if let Some(response) = self.answer_to_repeat(&place).await {
-                    return response;
+                    return (response, ForwardResult::Here);
                 }
             }
-            let tried = match place {
-                Place::Nowhere => return Problem::draining().into_response(),
+            let (tried, result) = match place {
+                Place::Nowhere => return failed(Problem::draining().into_response()),
                 // It was asked already. A node that holds the lease would answer the same again; one
                 // that merely should have taken it, and did not, is passed over if this node can.
                 Place::There(to) if asked.as_ref() == Some(&to.node) => {
                     if to.owns || !engine.serves(submitter) {
                         break;
                     }
-                    TryOutcome::RunHere
+                    (TryOutcome::RunHere, ForwardResult::Here)
                 }
                 Place::There(to) => {
                     asked = Some(to.node.clone());
                     self.forward(submitter, &to).await
                 }
-                Place::Here => TryOutcome::RunHere,
+                Place::Here => (TryOutcome::RunHere, ForwardResult::Here),
             };
-            let tried = match tried {
-                TryOutcome::RunHere => self.judge_own(self.run_here().await),
-                TryOutcome::Answered(_) | TryOutcome::NotOwned(_) => tried,
+            let (tried, result) = match tried {
+                TryOutcome::RunHere => (self.judge_own(self.run_here().await), ForwardResult::Here),
+                TryOutcome::Answered(_) | TryOutcome::NotOwned(_) => (tried, result),
             };
             match tried {
-                TryOutcome::Answered(response) => return response,
+                TryOutcome::Answered(response) => return (response, result),
                 TryOutcome::NotOwned(response) => refusal = Some(response),
                 TryOutcome::RunHere => {}
             }
             engine.misplaced(submitter);
         }
-        refusal.unwrap_or_else(|| Problem::draining().into_response())
+        failed(refusal.unwrap_or_else(|| Problem::draining().into_response()))
     }
 
     /// The answer to a create that was accepted before, at any node (I7): no other node is needed.
@@ -178,8 +200,9 @@ impl RoutedRequest {
         let key = key_of(&self.parts.headers).ok()?;
         let create = read_object(raw(&self.body).ok()?).ok()?;
         let chain = self.api.engine.chain_id();
-        let request = CreateRequest::read(create, chain, key.as_deref()).ok()?;
-        let mut response = match answer_to_known(&self.api, &request).await? {
+        let request =
+            CreateRequest::read(create, chain, key.as_deref(), self.caller.tenant()).ok()?;
+        let mut response = match answer_to_known(&self.api, &self.caller, &request).await? {
             Ok(tx) => axum::Json(tx).into_response(),
             Err(problem) => problem.into_response(),
         };
@@ -202,36 +225,39 @@ impl RoutedRequest {
         TryOutcome::Answered(response)
     }
 
-    async fn forward(&self, submitter: Submitter, to: &Destination) -> TryOutcome {
+    async fn forward(&self, submitter: Submitter, to: &Destination) -> (TryOutcome, ForwardResult) {
+        let failed = |outcome| (outcome, ForwardResult::Failed);
         let Api { engine, peers, .. } = &self.api;
         let path = self.parts.uri.path_and_query().map_or("/", |path| path.as_str());
         let posted = peers.forward(engine, to, path, &self.parts.headers, self.body.clone()).await;
         let posted = match posted {
             Ok(posted) => posted,
             Err(Unanswered::NotSent(why)) => {
-                tracing::debug!(%submitter, node = to.node.as_str(), why, "owner not reached");
+                tracing::debug!(%submitter, node_id = to.node.as_str(), error = why, "owner not reached");
                 engine.misplaced(submitter);
-                return match engine.serves(submitter) {
+                return failed(match engine.serves(submitter) {
                     true => TryOutcome::RunHere,
                     // The account is known, only not here: it must not be called unknown.
                     false => {
                         TryOutcome::NotOwned(Problem::owner_unreached(&to.url).into_response())
                     }
-                };
+                });
             }
             Err(Unanswered::Full) => {
-                return TryOutcome::Answered(Problem::too_many_forwarded().into_response());
+                return failed(TryOutcome::Answered(Problem::too_many_forwarded().into_response()));
             }
             Err(Unanswered::NoAnswer(why)) => {
                 engine.misplaced(submitter);
-                return TryOutcome::Answered(Problem::no_answer_from_owner(why).into_response());
+                let problem = Problem::no_answer_from_owner(why);
+                return failed(TryOutcome::Answered(problem.into_response()));
             }
         };
-        match next_step(code_of(&posted), to) {
+        let outcome = match next_step(code_of(&posted), to) {
             NextStep::Answer => TryOutcome::Answered(to_response(posted, Some(&to.url))),
             NextStep::FindOwner => TryOutcome::NotOwned(to_response(posted, None)),
             NextStep::RunHere => TryOutcome::RunHere,
-        }
+        };
+        (outcome, ForwardResult::Forwarded)
     }
 }
 
@@ -314,7 +340,7 @@ async fn submitter_of(api: &Api, parts: &mut Parts, body: &Bytes) -> Option<Subm
         }
         // A signed transaction is its signer's.
         None => {
-            let request = CreateRequest::read(read_object(create).ok()?, chain_id, None);
+            let request = CreateRequest::read(read_object(create).ok()?, chain_id, None, None);
             request.ok().map(|request| request.submitter)
         }
     }

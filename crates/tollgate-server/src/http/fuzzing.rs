@@ -72,12 +72,12 @@ pub fn json_bodies(data: &[u8]) {
 fn create(body: &RawValue) -> Result<(), Problem> {
     let create: Create = read_object(body)?;
     let chain = ChainId::new(31_337)?;
-    let request = CreateRequest::read(create, chain, None)?;
+    let request = CreateRequest::read(create, chain, None, None)?;
     let id = RequestId::new("request")?;
     let Some(changed) = with_request_id(body, &id) else {
         unreachable!("a create that can be read can be forwarded");
     };
-    let again = CreateRequest::read(read_object(&changed)?, chain, None)?;
+    let again = CreateRequest::read(read_object(&changed)?, chain, None, None)?;
     assert_eq!(again.submitter, request.submitter);
     assert_eq!(again.request_id, Some(id));
     Ok(())
@@ -126,7 +126,7 @@ pub fn query_strings(data: &[u8]) {
         headers.insert(IDEMPOTENCY_KEY, value);
         answer(key_of(&headers).map(drop));
         let key = BatchKey::of(&headers);
-        answer(key.and_then(|key| key.map(|key| key.request_id(999)).transpose()).map(drop));
+        answer(key.and_then(|key| key.map(|key| key.request_id(999, None)).transpose()).map(drop));
     }
 }
 

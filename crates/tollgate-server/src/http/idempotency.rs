@@ -8,6 +8,7 @@ use tollgate_api::ErrorCode;
 use tollgate_api::header::IDEMPOTENCY_KEY;
 use tollgate_api::limit::BATCH_ITEMS_MAX;
 use tollgate_model::RequestId;
+use tollgate_model::access::Tenant;
 
 use super::body::Fields;
 use super::problem::Problem;
@@ -71,8 +72,13 @@ impl BatchKey {
     }
 
     /// The request id of the item at a place.
-    pub(crate) fn request_id(&self, place: usize) -> Result<RequestId, Problem> {
-        Ok(RequestId::new(format!("{BATCH_PREFIX}{}:{place}", self.0))?)
+    pub(crate) fn request_id(
+        &self,
+        place: usize,
+        tenant: Option<&Tenant>,
+    ) -> Result<RequestId, Problem> {
+        let text = format!("{BATCH_PREFIX}{}:{place}", self.0);
+        Ok(RequestId::in_namespace(tenant, &text)?)
     }
 }
 
@@ -83,7 +89,7 @@ pub(crate) const ADDED_BYTES_MAX: usize = 2 * RequestId::MAX_BYTES + 96;
 /// An item with a request id in it, so that another node that gets it among fewer items knows it
 /// by the same name.
 pub(crate) fn with_request_id(item: &RawValue, id: &RequestId) -> Option<Box<RawValue>> {
-    with_text(item, "requestId", id.as_str())
+    with_text(item, "requestId", id.shown())
 }
 
 /// A create with another text in one of its fields, and otherwise as it was.

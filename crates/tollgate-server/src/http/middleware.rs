@@ -1,24 +1,30 @@
 //! The layers around every handler: a trace id, a time limit, and an answer even if the handler panics.
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
+use tokio::time::Instant;
 use tollgate_api::ErrorCode;
+use tollgate_metrics::NodeMetrics;
 use tollgate_model::secret::masked;
 use tracing::{Instrument, debug, info, warn};
 use uuid::Uuid;
 
+use super::access::AnsweredTo;
 use super::forward::OWNER;
 use super::problem::Problem;
 
 /// Carries the trace id, on requests and on answers. The name is the one that proxies know.
 pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static(tollgate_api::header::TRACE_ID);
+/// Names the caller's trace, as in the W3C's Trace Context.
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 /// Longest trace id of a caller that is passed on (I13).
 pub(crate) const TRACE_ID_MAX: usize = 128;
 /// The most characters of a path that are logged (I13).
@@ -31,12 +37,77 @@ pub(crate) fn trace_id(headers: &HeaderMap) -> &str {
     headers.get(&TRACE_ID).and_then(|id| id.to_str().ok()).unwrap_or_default()
 }
 
-/// Gives every request a trace id (the caller's own, if it sent a usable one) and every problem
-/// its body, and logs both.
-pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response {
+/// The routes whose answers are logged at DEBUG: programs ask them all the time.
+const QUIET_ROUTES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+/// The route of a request that no route matched.
+const NO_ROUTE: &str = "none";
+
+/// Passes the pattern of the route on to [`with_trace_id`]. Patterns are few; paths are as many as callers like.
+pub(crate) async fn note_route(request: Request, next: Next) -> Response {
+    let pattern = request.extensions().get::<MatchedPath>().cloned();
+    let mut response = next.run(request).await;
+    if let Some(pattern) = pattern {
+        response.extensions_mut().insert(pattern);
+    }
+    response
+}
+
+/// Counts a request while it is being answered, also where its caller goes away.
+struct InFlight(Arc<NodeMetrics>);
+
+impl InFlight {
+    fn begin(metrics: Arc<NodeMetrics>) -> Self {
+        metrics.tollgate.http_in_flight.add(1.0);
+        Self(metrics)
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.tollgate.http_in_flight.add(-1.0);
+    }
+}
+
+/// A request as the log and the metrics show it.
+struct Answered {
+    method: String,
+    path: String,
+    route: Option<MatchedPath>,
+    took: Duration,
+}
+
+impl Answered {
+    fn route(&self) -> &str {
+        self.route.as_ref().map_or(NO_ROUTE, MatchedPath::as_str)
+    }
+}
+
+/// The trace of a W3C `traceparent` header: the 32 hexadecimal digits that all its spans share.
+fn w3c_trace(headers: &HeaderMap) -> Option<String> {
+    let header = headers.get(TRACEPARENT)?.to_str().ok()?;
+    let mut parts = header.split('-');
+    let (version, trace) = (parts.next()?, parts.next()?);
+    let is_hex = |part: &str| {
+        part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    };
+    let is_known = version.len() == 2 && is_hex(version) && version != "ff";
+    let is_trace = trace.len() == 32 && is_hex(trace) && trace.bytes().any(|byte| byte != b'0');
+    (is_known && is_trace && parts.next()?.len() == 16).then(|| trace.to_owned())
+}
+
+/// Gives every request a trace id (the caller's own, if it sent a usable one, else that of its trace) and
+/// every problem its body, counts and times it, and logs it.
+pub(crate) async fn with_trace_id(
+    State(metrics): State<Arc<NodeMetrics>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let (begun, in_flight) = (Instant::now(), InFlight::begin(metrics));
+    let known_method = method_name(request.method());
     let usable = |id: &&str| (1..=TRACE_ID_MAX).contains(&id.len()) && masked(id) == **id;
     let given = Some(trace_id(request.headers())).filter(usable);
-    let id = given.map_or_else(|| Uuid::now_v7().to_string(), ToOwned::to_owned);
+    let given = given.map(ToOwned::to_owned).or_else(|| w3c_trace(request.headers()));
+    let id = given.unwrap_or_else(|| Uuid::now_v7().to_string());
     let named = HeaderValue::from_str(&id).ok();
     if let Some(id) = &named {
         // Another node that is asked on the caller's behalf is told the same.
@@ -47,7 +118,13 @@ pub(crate) async fn with_trace_id(mut request: Request, next: Next) -> Response 
     let span = tracing::error_span!("request", trace_id = id);
     let mut response = next.run(request).instrument(span.clone()).await;
     let problem = response.extensions_mut().remove::<Problem>();
-    span.in_scope(|| log(&method, &path, &response, problem.as_ref()));
+    let route = response.extensions_mut().remove::<MatchedPath>();
+    let answered = Answered { method, path, route, took: begun.elapsed() };
+    span.in_scope(|| log(&answered, &response, problem.as_ref()));
+    let (metrics, route) = (&in_flight.0.tollgate, answered.route());
+    let status = response.status();
+    metrics.http_requests_total.with(&[known_method, route, status.as_str()]).inc();
+    metrics.http_request_seconds.with(&[route]).observe(answered.took);
     if let Some(problem) = problem {
         write_problem(&mut response, problem, &id);
     }
@@ -62,18 +139,42 @@ fn shown(path: &str) -> String {
     masked(path).chars().take(PATH_CHARS_MAX).collect()
 }
 
-fn log(method: &str, path: &str, response: &Response, problem: Option<&Problem>) {
-    let status = response.status();
+/// A method as a label: callers can send any word.
+fn method_name(method: &Method) -> &'static str {
+    let known =
+        [Method::GET, Method::HEAD, Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
+    let names = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+    known.iter().zip(names).find(|(it, _)| *it == method).map_or("other", |(_, name)| name)
+}
+
+fn log(answered: &Answered, response: &Response, problem: Option<&Problem>) {
+    let (status, route) = (response.status(), answered.route());
+    let Answered { method, path, took, .. } = answered;
+    let key_id = response.extensions().get().map(|AnsweredTo(id)| id.as_str());
+    let duration_ms = took.as_secs_f64() * 1e3;
+    let is_quiet = QUIET_ROUTES.contains(&route);
     let code = problem.map(|problem| problem.code.name());
     let detail = problem.map(|problem| problem.body.detail.as_str());
     match status {
         status if status.is_server_error() => {
-            warn!(method, path, status = status.as_u16(), code, detail, "request failed");
+            let status = status.as_u16();
+            warn!(method, route, path, status, duration_ms, code, detail, key_id, "request failed");
         }
         status if status.is_client_error() => {
-            info!(method, path, status = status.as_u16(), code, detail, "request refused");
+            let status = status.as_u16();
+            info!(
+                method,
+                route, path, status, duration_ms, code, detail, key_id, "request refused"
+            );
         }
-        status => debug!(method, path, status = status.as_u16(), "request answered"),
+        status if is_quiet => {
+            let status = status.as_u16();
+            debug!(method, route, path, status, duration_ms, key_id, "request answered");
+        }
+        status => {
+            let status = status.as_u16();
+            info!(method, route, path, status, duration_ms, key_id, "request answered");
+        }
     }
 }
 
@@ -85,7 +186,7 @@ fn write_problem(response: &mut Response, problem: Problem, trace_id: &str) {
     headers.remove(header::CONTENT_LENGTH);
     let content_type = HeaderValue::from_static("application/problem+json");
     headers.insert(header::CONTENT_TYPE, content_type);
-    if is_retryable {
+    if is_retryable && !headers.contains_key(header::RETRY_AFTER) {
         headers.insert(header::RETRY_AFTER, RETRY_AFTER);
     }
     let owner = owner.and_then(|url| HeaderValue::from_str(&url).ok());
@@ -113,6 +214,10 @@ pub(crate) async fn within(
 }
 
 pub(crate) async fn no_route() -> Problem {
+    no_route_problem()
+}
+
+pub(crate) fn no_route_problem() -> Problem {
     Problem::new(ErrorCode::NotFound, "there is no such route")
 }
 
@@ -135,6 +240,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn trace_of_a_caller_is_read_from_a_well_formed_traceparent_alone() {
+        let read = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(TRACEPARENT, HeaderValue::from_str(value).unwrap());
+            w3c_trace(&headers)
+        };
+        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+        let good = format!("00-{trace}-00f067aa0ba902b7-01");
+        assert_eq!(read(&good).as_deref(), Some(trace));
+        assert_eq!(read(&format!("{good}-more")).as_deref(), Some(trace), "later versions");
+        let zero = "0".repeat(32);
+        for bad in [
+            format!("00-{zero}-00f067aa0ba902b7-01"),
+            format!("ff-{trace}-00f067aa0ba902b7-01"),
+            format!("00-{}-00f067aa0ba902b7-01", trace.to_uppercase()),
+            format!("00-{trace}"),
+            format!("00-{trace}-1-01"),
+            "x".repeat(200),
+        ] {
+            assert_eq!(read(&bad), None, "{bad}");
+        }
+    }
+
+    #[test]
     fn logged_path_is_masked_and_shortened() {
         let key = "ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80";
         assert!(!shown(&format!("/api/v1/tx/0x{key}/cancel")).contains(&key[..20]));
@@ -152,7 +281,8 @@ mod tests {
             .route("/fine", get(|| async { "{}" }))
             .method_not_allowed_fallback(no_method)
             .layer(middleware::from_fn_with_state(Duration::from_millis(20), within))
-            .layer(middleware::from_fn(with_trace_id));
+            .layer(middleware::from_fn(note_route))
+            .layer(middleware::from_fn_with_state(Arc::<NodeMetrics>::default(), with_trace_id));
         let method = if path == "/fine" { "PUT" } else { "GET" };
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
         let (parts, body) = router.oneshot(request).await.unwrap().into_parts();

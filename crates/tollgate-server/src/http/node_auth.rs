@@ -7,7 +7,8 @@
 //!
 //! Each process start makes a key and publishes it in its rows of the list of nodes. Whoever reads the database
 //! can sign as a node; whoever reads the wire can't, and can't repeat what it has seen. It can read the requests,
-//! though, and the API keys in them: only TLS prevents that.
+//! though; only TLS prevents that. The API keys of callers are not among them: a node that forwards a request names the
+//! key in `tollgate-caller`, which is signed like the rest.
 //!
 //! Versions that know no signatures, while nodes are replaced one by one:
 //! - An old node forwards without a signature. Here that is an ordinary request, which is carried out here or
@@ -42,6 +43,7 @@ use tollgate_model::port::{PeerKey, Store};
 use tracing::{debug, warn};
 
 use super::Chains;
+use super::access::CALLER;
 use super::body::read_whole;
 use super::connections::{ListenerKind, RateLimitedLog};
 use super::dispatch::ROUTED;
@@ -136,21 +138,26 @@ impl NodeAuth {
             headers: &request.headers,
         };
         if !signature.matches(&key, head) {
-            debug!(node = signature.node.as_str(), "the signature of a node does not match");
+            debug!(node_id = signature.node.as_str(), "the signature of a node does not match");
             return None;
         }
         if now.abs_diff(signature.time_ms) > window {
             let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(times) = stale.due() {
                 let (node, off) = (signature.node.as_str(), now.abs_diff(signature.time_ms));
-                warn!(node, milliseconds = off, times, "clocks of nodes differ, or a replay");
+                warn!(
+                    node_id = node,
+                    milliseconds = off,
+                    times,
+                    "clocks of nodes differ, or a replay"
+                );
             }
             return None;
         }
         let earliest = now.saturating_sub(window);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if !seen.take(signature.time_ms, signature.mac, earliest) {
-            warn!(node = signature.node.as_str(), "replayed request of a node; not believed");
+            warn!(node_id = signature.node.as_str(), "replayed request of a node; not believed");
             return None;
         }
         Some(signature.body)
@@ -210,7 +217,7 @@ fn ordinary(mut request: Request) -> Result<Request, Problem> {
         let what = "is missing: the request was forwarded and may be for any chain";
         return Err(Problem::of_field(ErrorCode::NotOwner, CHAIN_ID.as_str(), what));
     }
-    for name in [FORWARDED, ROUTED, NODE] {
+    for name in [FORWARDED, ROUTED, NODE, CALLER] {
         headers.remove(name);
     }
     Ok(request)

@@ -12,6 +12,7 @@ use tollgate_model::{Nonce, Submitter};
 use uuid::Uuid;
 
 use super::Api;
+use super::access::Caller;
 use super::body::{Json, required_reason};
 use super::openapi::may_fail;
 use super::params::{NonceParams, NoncesParams, SubmitterParams};
@@ -84,12 +85,13 @@ pub(crate) async fn reserve(
 )]
 pub(crate) async fn used(
     State(api): State<Api>,
+    caller: Caller,
     PathParams((address, nonce)): PathParams<(String, String)>,
     params: QueryParams,
     Json(body): Json<UsedNonce>,
 ) -> Result<axum::Json<Reservation>, Problem> {
     params.end()?;
-    let (of, nonce) = slot_at(&api, &address, &nonce)?;
+    let (of, nonce) = slot_at(&api, &caller, &address, &nonce).await?;
     let (token, tx_hash) = (read_token(&body.owner_token)?, read_hash("txHash", &body.tx_hash)?);
     let used = api.engine.reservations().used(of, nonce, token, tx_hash).await?;
     Ok(axum::Json((&used).into()))
@@ -117,12 +119,13 @@ pub(crate) async fn used(
 )]
 pub(crate) async fn recyclable(
     State(api): State<Api>,
+    caller: Caller,
     PathParams((address, nonce)): PathParams<(String, String)>,
     params: QueryParams,
     Json(body): Json<ReturnedNonce>,
 ) -> Result<axum::Json<Reservation>, Problem> {
     params.end()?;
-    let (of, nonce) = slot_at(&api, &address, &nonce)?;
+    let (of, nonce) = slot_at(&api, &caller, &address, &nonce).await?;
     let (token, reason) = (read_token(&body.owner_token)?, required_reason(Some(body.reason))?);
     let back = api.engine.reservations().recyclable(of, nonce, token, reason).await?;
     Ok(axum::Json((&back).into()))
@@ -142,20 +145,27 @@ pub(crate) async fn recyclable(
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(address): PathParams<String>,
     mut params: QueryParams,
 ) -> Result<axum::Json<ReservationPage>, Problem> {
     let page = params.page()?;
     let after = params.cursor("cursor", |text| Nonce::new(decimal(text)?).ok())?;
     params.end()?;
-    let found = api.engine.reservations().list(submitter_at(&api, &address)?, after, page).await?;
+    let of = submitter_at(&api, &caller, &address).await?;
+    let found = api.engine.reservations().list(of, after, page).await?;
     let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
     let items = found.iter().map(Reservation::from).collect();
     Ok(axum::Json(ReservationPage { items, next }))
 }
 
-fn slot_at(api: &Api, address: &str, nonce: &str) -> Result<(Submitter, Nonce), Problem> {
-    let of = submitter_at(api, address)?;
+async fn slot_at(
+    api: &Api,
+    caller: &Caller,
+    address: &str,
+    nonce: &str,
+) -> Result<(Submitter, Nonce), Problem> {
+    let of = submitter_at(api, caller, address).await?;
     let number = decimal(nonce).and_then(|number| Nonce::new(number).ok());
     let bad = || {
         let what = format!("{} must be a whole number up to {}", quoted(nonce), Nonce::MAX);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::http::Method;
 use tollgate_api::limit::{BATCH_ITEMS_MAX, BODY_BYTES_MAX, METADATA_BYTES_MAX};
 use tollgate_api::{ErrorCode, Problem};
 use utoipa::openapi::content::ContentBuilder;
@@ -9,6 +10,7 @@ use utoipa::openapi::example::{Example, ExampleBuilder};
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn, PathItem};
 use utoipa::openapi::schema::{ObjectBuilder, Type};
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::tag::TagBuilder;
 use utoipa::openapi::{
     Components, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response,
@@ -16,6 +18,7 @@ use utoipa::openapi::{
 };
 use utoipa::{PartialSchema, ToSchema};
 
+use super::access::table::{Needed, needed};
 use super::forward::{FORWARDED, OWNER};
 use super::middleware::{TRACE_ID, TRACE_ID_MAX};
 use super::{LONG_POLL_LIMIT, TIME_LIMIT};
@@ -39,7 +42,7 @@ macro_rules! may_fail {
 pub(crate) use may_fail;
 
 /// The problems of every route.
-const ANYWHERE: [ErrorCode; 7] = [
+const ANYWHERE: [ErrorCode; 10] = [
     ErrorCode::InvalidRequest,
     ErrorCode::HeadTooLarge,
     ErrorCode::HostNotAllowed,
@@ -47,6 +50,9 @@ const ANYWHERE: [ErrorCode; 7] = [
     ErrorCode::Internal,
     ErrorCode::Timeout,
     ErrorCode::TooManyConnections,
+    ErrorCode::Unauthenticated,
+    ErrorCode::Forbidden,
+    ErrorCode::RateLimited,
 ];
 /// The problems of every route with a body.
 const WITH_BODY: [ErrorCode; 6] = [
@@ -137,7 +143,13 @@ pub(crate) fn base() -> OpenApi {
     let examples =
         ErrorCode::ALL.iter().map(|code| (code.name().to_owned(), example(*code).into()));
     components.examples.extend(examples);
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("tg_live_…");
+    let about =
+        "An API key: `tollgate api-key new` makes one. Nodes that run with `--no-auth` need none.";
+    let bearer = bearer.description(Some(about)).build();
+    components.security_schemes.insert("apiKey".to_owned(), RefOr::T(SecurityScheme::Http(bearer)));
     OpenApiBuilder::new()
+        .security(Some([SecurityRequirement::new("apiKey", Vec::<String>::new())]))
         .info(info)
         .tags(Some([
             tag("transactions", "Create transactions and read them back."),
@@ -147,6 +159,7 @@ pub(crate) fn base() -> OpenApi {
             tag("submitters", "The accounts that send."),
             tag("pools", "Sets of accounts that share the load."),
             tag("chains", "The chains that a node serves."),
+            tag("keys", "What callers show, and what it allows."),
             tag("nonces", "For callers that sign and send by themselves."),
             tag("health", "For load balancers and supervisors."),
             tag("docs", "This document, and pages about it."),
@@ -171,7 +184,8 @@ fn description() -> String {
 
 /// Adds what all routes have in common.
 pub(crate) fn complete(mut document: OpenApi) -> OpenApi {
-    for item in document.paths.paths.values_mut() {
+    for (path, item) in &mut document.paths.paths {
+        with_access(path, item);
         item.post.as_mut().into_iter().for_each(with_owner);
         operations(item).for_each(with_trace_id);
     }
@@ -184,6 +198,38 @@ fn with_owner(operation: &mut Operation) {
     let forwarded = "`1` if another node had to be asked.";
     for (name, about) in [(OWNER.as_str(), owner), (FORWARDED.as_str(), forwarded)] {
         with_header(operation, name, about);
+    }
+}
+
+/// Says which key each call needs.
+fn with_access(path: &str, item: &mut PathItem) {
+    let methods = [
+        (Method::GET, &mut item.get),
+        (Method::POST, &mut item.post),
+        (Method::PUT, &mut item.put),
+        (Method::DELETE, &mut item.delete),
+        (Method::PATCH, &mut item.patch),
+    ];
+    for (method, operation) in methods {
+        let Some(operation) = operation.as_mut() else { continue };
+        let sentence = match needed(&method, path) {
+            Ok(Needed::AnyOf(roles)) => {
+                let names: Vec<String> =
+                    roles.iter().map(|role| format!("`{}`", role.name())).collect();
+                format!("Needs a key with the role {}.", names.join(" or "))
+            }
+            // A route that is missing in the table fails a test.
+            Ok(Needed::Public) | Err(_) => {
+                operation.security = Some(vec![SecurityRequirement::default()]);
+                for status in ["401", "429"] {
+                    operation.responses.responses.remove(status);
+                }
+                "Needs no key.".to_owned()
+            }
+        };
+        let about = operation.description.take().filter(|about| !about.is_empty());
+        let about = about.map(|about| format!("{about}\n\n"));
+        operation.description = Some(format!("{}{sentence}", about.unwrap_or_default()));
     }
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn is_operator_route(method: &Method, path: &str) -> bool {
         let of_account = rest.split_once('/').map_or("", |(_, action)| action);
         return of_account != "nonces" && !of_account.starts_with("nonces/");
     }
-    below(path::POOLS).is_some()
+    below(path::POOLS).is_some() || below(path::API_KEYS).is_some()
 }
 
 #[cfg(test)]
@@ -41,6 +41,7 @@ mod tests {
             (Method::POST, format!("/api/v1/submitters/{address}/advance")),
             (Method::PUT, "/api/v1/pools/payouts".to_owned()),
             (Method::DELETE, "/api/v1/pools/payouts".to_owned()),
+            (Method::POST, "/api/v1/api-keys".to_owned()),
         ] {
             assert!(is_operator_route(&method, &path), "{method} {path}");
         }

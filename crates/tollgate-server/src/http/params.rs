@@ -37,6 +37,7 @@ params! {
         limit(), view(), chain_id();
     HistoryParams: tx_id(), after("`next` of the page before: a version."), limit(), chain_id();
     FeedParams: after("The last `seq` that was seen; 0 is before the first."), limit(), wait(), kind(), chain_id();
+    EventParams: last_event_id(), position(), from_end(), event_kinds(), submitter(), of_tx(), limit(), wait(), chain_id();
     CostParams: required(time("from", "Final at this time or later.")),
         time("to", "Final before this time; now by default."), group_by(), chain_id();
     SubmittersParams: cursor("`next` of the page before: an address."), limit(), chain_id();
@@ -46,6 +47,8 @@ params! {
     SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit(), chain_id();
     NonceParams: address(), nonce(), chain_id();
     NoncesParams: address(), cursor("`next` of the page before: a nonce."), limit(), chain_id();
+    KeysParams: after("`next` of the page before."), limit();
+    KeyParams: key_id();
     PageParams: code();
 }
 
@@ -95,6 +98,12 @@ fn nonce() -> Parameter {
 
 fn code() -> Parameter {
     parameter(ParameterIn::Path, "code", "The code of a problem.", ErrorCode::schema())
+}
+
+fn key_id() -> Parameter {
+    let plain = ObjectBuilder::new().schema_type(Type::String).pattern(Some("^[a-z0-9]{12}$"));
+    let about = "The key's id: the twelve characters after `tg_live_`.";
+    parameter(ParameterIn::Path, "keyId", about, plain)
 }
 
 fn submitter() -> Parameter {
@@ -208,6 +217,37 @@ fn cursor(about: &str) -> Parameter {
 
 fn after(about: &str) -> Parameter {
     query("after", about, whole(0, Seq::MAX.get()).default(Some(0.into())))
+}
+
+fn position() -> Parameter {
+    let about = "The last `seq` that was seen; 0 is before the first. A page begins there by default, a stream \
+                 with what happens from now on.";
+    query("after", about, whole(0, Seq::MAX.get()))
+}
+
+fn from_end() -> Parameter {
+    query(
+        "from",
+        "`end`: a page begins at the end of the log, where `after` is not given.",
+        schema::names(["end"]),
+    )
+}
+
+fn last_event_id() -> Parameter {
+    let about = "The id of the last event of the stream before; counts more than `after`.";
+    parameter(ParameterIn::Header, "Last-Event-ID", about, whole(0, Seq::MAX.get()))
+}
+
+fn event_kinds() -> Parameter {
+    let names = ArrayBuilder::new().items(schema::EventKind::schema());
+    let mut kinds = query("kind", "Events of these kinds only.", names);
+    kinds.style = Some(ParameterStyle::Form);
+    kinds.explode = Some(false);
+    kinds
+}
+
+fn of_tx() -> Parameter {
+    query("txId", "Events of this transaction only.", schema::TxId::schema())
 }
 
 fn limit() -> Parameter {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tollgate_engine::{Destination, Engine};
@@ -17,6 +17,7 @@ use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
 use tollgate_model::NodeId;
 
 use super::LONG_POLL_LIMIT;
+use super::access::CALLER;
 use super::dispatch::ROUTED;
 use super::forward::{CHAIN_ID, FORWARDED};
 use super::middleware::TRACE_ID;
@@ -41,10 +42,12 @@ const ANSWER_BYTES_MAX: usize = 64 * 1024 * 1024;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// The headers of a caller that another node needs.
-const FORWARDED_HEADERS: [HeaderName; 6] = [
+const FORWARDED_HEADERS: [HeaderName; 7] = [
     header::CONTENT_TYPE,
     header::ACCEPT,
+    // Only at a node that asks for no keys: another one names the key in `CALLER` instead.
     header::AUTHORIZATION,
+    CALLER,
     HeaderName::from_static("idempotency-key"),
     HeaderName::from_static("traceparent"),
     TRACE_ID,
@@ -166,7 +169,7 @@ impl Peers {
         let client = self.http.client();
         let post = client.post(&uri, headers, body);
         tokio::select! {
-            posted = post => posted.map_err(Unanswered::from),
+            posted = post => recognised(given, posted?),
             why = lost(engine, &to.node) => Err(Unanswered::NoAnswer(why)),
         }
     }
@@ -202,7 +205,7 @@ impl Peers {
         let client = self.http.client();
         let sent = client.send(parts.method.clone(), &uri, headers, body);
         match tokio::time::timeout(limit, sent).await {
-            Ok(answered) => answered.map_err(Unanswered::from),
+            Ok(answered) => recognised(&parts.headers, answered?),
             Err(_) => Err(Unanswered::NoAnswer(format!("no answer within {limit:?}"))),
         }
     }
@@ -218,6 +221,16 @@ impl Peers {
         in_flight.insert(node.clone(), room.clone());
         room
     }
+}
+
+/// A node that refuses a key which this one has checked did not recognise this node: nothing was done, and the
+/// caller's key is not to blame.
+fn recognised(given: &HeaderMap, answer: HttpResponse) -> Result<HttpResponse, Unanswered> {
+    if given.contains_key(CALLER) && answer.status == StatusCode::UNAUTHORIZED.as_u16() {
+        let why = "it did not recognise this node's signature or the key; are the clocks right?";
+        return Err(Unanswered::NotSent(why.to_owned()));
+    }
+    Ok(answer)
 }
 
 /// Ends when an answer is no longer to be expected: a process that was suspended keeps its connections

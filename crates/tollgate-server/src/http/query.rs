@@ -15,6 +15,8 @@ use tollgate_model::secret::masked;
 use tollgate_model::{Address, Submitter, TxId, TxState};
 
 use super::Api;
+use super::access::Caller;
+use super::access::sight::Sight;
 use super::body::{FromFields, OptionalJson};
 use super::problem::Problem;
 use super::read::parse_id;
@@ -47,6 +49,7 @@ fn invalid_path(error: &PathRejection) -> Problem {
 /// A request to do something to one transaction: `POST /api/v1/tx/{txId}/…`.
 pub(crate) struct TxCall<T> {
     pub(crate) api: Api,
+    pub(crate) caller: Caller,
     pub(crate) tx_id: TxId,
     pub(crate) body: T,
 }
@@ -55,31 +58,40 @@ impl<T: FromFields + Default> FromRequest<Api> for TxCall<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let caller = Caller::of(request.extensions())?;
         let (tx_id, body) = path_and_body(request, api).await?;
-        Ok(Self { api: api.clone(), tx_id: parse_id(&tx_id)?, body })
+        Ok(Self { api: api.clone(), caller, tx_id: parse_id(&tx_id)?, body })
     }
 }
 
 /// A request to do something to one submitter: `POST /api/v1/submitters/{address}/…`.
 pub(crate) struct SubmitterCall<T> {
     pub(crate) api: Api,
+    pub(crate) caller: Caller,
     pub(crate) submitter: Submitter,
     pub(crate) body: T,
 }
 
-impl<T: FromFields + Default> FromRequest<Api> for SubmitterCall<T> {
+impl<T: FromFields + Default + Send> FromRequest<Api> for SubmitterCall<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, api: &Api) -> Result<Self, Problem> {
+        let caller = Caller::of(request.extensions())?;
         let (address, body) = path_and_body(request, api).await?;
-        let submitter = submitter_at(api, &address)?;
-        Ok(Self { api: api.clone(), submitter, body })
+        let submitter = submitter_at(api, &caller, &address).await?;
+        Ok(Self { api: api.clone(), caller, submitter, body })
     }
 }
 
-/// The submitter of the node's chain at an address of a path.
-pub(crate) fn submitter_at(api: &Api, address: &str) -> Result<Submitter, Problem> {
-    Ok(Submitter::new(api.engine.chain_id(), read_address("address", address)?))
+/// The submitter of the node's chain at an address of a path, if it is in the caller's sight.
+pub(crate) async fn submitter_at(
+    api: &Api,
+    caller: &Caller,
+    address: &str,
+) -> Result<Submitter, Problem> {
+    let of = Submitter::new(api.engine.chain_id(), read_address("address", address)?);
+    Sight::of(api, caller).require_submitter(of).await?;
+    Ok(of)
 }
 
 /// The one parameter of the path, and the body; there must be no query.

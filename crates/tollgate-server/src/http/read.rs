@@ -8,10 +8,13 @@ use tollgate_api::{
     TxLogs, TxPage, quoted, read_address, read_hash,
 };
 use tollgate_engine::Standing;
-use tollgate_model::port::{ListFilter, Page, StateFilter, TxRecord};
+use tollgate_model::access::Role;
+use tollgate_model::port::{LineHead, ListFilter, Page, StateFilter, TxRecord};
 use tollgate_model::{RequestId, Submitter, TxId};
 
 use super::Api;
+use super::access::Caller;
+use super::access::sight::Sight;
 use super::account_pools::pool_in;
 use super::chain_scope::ChainScope;
 use super::create_request::read_time;
@@ -20,6 +23,9 @@ use super::openapi::may_fail;
 use super::params::{HashParams, HistoryParams, ListParams, RequestParams, TxParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page};
+
+/// Pages that are read for one answer to a caller who does not see everything (I13).
+const PAGES_MAX: u32 = 10;
 
 may_fail! {
     TxProblems: InvalidPath, InvalidTxId, NotFound, TxRemoved, InvalidQuery, Unavailable, StoreUnavailable;
@@ -47,14 +53,15 @@ may_fail! {
 )]
 pub(crate) async fn one(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(tx_id): PathParams<String>,
     mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let view = View::read(&mut params)?;
+    let view = View::read(&mut params, &caller)?;
     params.end()?;
     let tx_id = parse_id(&tx_id)?;
-    let found = find(&api, tx_id).await?;
-    Ok(axum::Json(in_view(&api, &found, view).await?))
+    let found = find(&api, &caller, tx_id).await?;
+    Ok(axum::Json(in_view(&api, &caller, &found, view).await?))
 }
 
 /// Read a transaction by the hash of an attempt
@@ -71,23 +78,27 @@ pub(crate) async fn one(
 )]
 pub(crate) async fn by_hash(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(hash): PathParams<String>,
     mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let view = View::read(&mut params)?;
+    let view = View::read(&mut params, &caller)?;
     params.end()?;
     let hash = read_hash("hash", &hash)?;
-    let mut found = None;
+    let (mut sight, mut found) = (Sight::of(&api, &caller), None);
     for (_, tx_id) in api.store.tx_ids_by_hash(&[hash]).await? {
         // Without a chain id in its bytes a transaction can be on several chains with one hash.
-        let record = api.store.tx(tx_id).await?;
+        let Some(record) = api.store.tx(tx_id).await? else { continue };
+        if !sight.has_tx(&record).await? {
+            continue;
+        }
         let is_here = |tx: &TxRecord| tx.submitter.chain_id == api.engine.chain_id();
-        if found.is_none() || record.as_ref().is_some_and(is_here) {
-            found = record;
+        if found.is_none() || is_here(&record) {
+            found = Some(record);
         }
     }
     let found = found.ok_or_else(|| Problem::not_found("transaction", "hash"))?;
-    Ok(axum::Json(in_view(&api, &found, view).await?))
+    Ok(axum::Json(in_view(&api, &caller, &found, view).await?))
 }
 
 /// Read a transaction by its request
@@ -103,11 +114,13 @@ pub(crate) async fn by_hash(
 )]
 pub(crate) async fn by_request(
     State(api): State<Api>,
+    caller: Caller,
     mut params: QueryParams,
 ) -> Result<axum::Json<TxAnswer>, Problem> {
-    let view = View::read(&mut params)?;
+    let view = View::read(&mut params, &caller)?;
     let sender = params.required("submitter")?;
-    let request_id = RequestId::new(params.required("requestId")?).map_err(|error| {
+    let given = params.required("requestId")?;
+    let request_id = RequestId::in_namespace(caller.tenant(), &given).map_err(|error| {
         Problem::of_field(ErrorCode::InvalidRequestId, "requestId", error.problem)
     })?;
     params.end()?;
@@ -117,6 +130,14 @@ pub(crate) async fn by_request(
         None => Some(Submitter::new(api.engine.chain_id(), read_address("submitter", &sender)?)),
     };
     let submitter = submitter.ok_or_else(|| Problem::not_found("request", "requestId"))?;
+    let scope = &caller.rights().scope;
+    let is_in_scope = match &pool {
+        Some(pool) => scope.has_pool(api.engine.chain_id(), pool),
+        None => Sight::of(&api, &caller).has_submitter(submitter).await?,
+    };
+    if !is_in_scope {
+        return Err(Problem::not_found("request", "requestId"));
+    }
     let found = api.store.tx_by_request(submitter, &request_id).await?;
     let Some(found) = found else {
         let removed = api.store.removed_by_request(submitter, &request_id).await?;
@@ -125,7 +146,7 @@ pub(crate) async fn by_request(
             None => Problem::not_found("request", "requestId"),
         });
     };
-    Ok(axum::Json(in_view(&api, &found, view).await?))
+    Ok(axum::Json(in_view(&api, &caller, &found, view).await?))
 }
 
 /// List transactions
@@ -148,13 +169,14 @@ pub(crate) async fn by_request(
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
+    caller: Caller,
     scope: ChainScope,
     headers: HeaderMap,
     mut params: QueryParams,
 ) -> Result<Response, Problem> {
     let page = params.page()?;
     let after = params.cursor("cursor", |text| text.parse::<TxId>().ok())?;
-    let operator = is_operator(&mut params)?;
+    let operator = is_operator(&mut params, &caller)?;
     let submitter = match (params.address("submitter")?, scope.chain_id()) {
         (Some(address), Some(chain_id)) => Some(Submitter::new(chain_id, address)),
         // An account is on one chain.
@@ -171,11 +193,13 @@ pub(crate) async fn list(
         to: instant("to", params.take("to"))?,
     };
     params.end()?;
-    let found = api.store.list(&filter, after, page).await?;
-    let next = last_of_full_page(&found, page).map(|tx| tx.tx_id.to_string());
+    let (found, next) = list_in_sight(&api, &caller, &filter, after, page).await?;
+    let next = next.map(|tx_id| tx_id.to_string());
     // One account has one line: one read tells what blocks all that wait in it.
     let head = match filter.submitter {
-        Some(submitter) if found.iter().any(waits) => api.store.line_head(submitter).await?,
+        Some(submitter) if found.iter().any(waits) => {
+            head_in_sight(&api, &caller, submitter).await?
+        }
         Some(_) | None => None,
     };
     let blocked = |tx: &TxRecord| BlockedBy::of(tx, head.as_ref().filter(|_| waits(tx))?);
@@ -204,6 +228,7 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn history(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(tx_id): PathParams<String>,
     mut params: QueryParams,
 ) -> Result<axum::Json<HistoryPage>, Problem> {
@@ -211,23 +236,66 @@ pub(crate) async fn history(
     let after = params.after(|number| u32::try_from(number).ok())?;
     params.end()?;
     let tx_id = parse_id(&tx_id)?;
-    find(&api, tx_id).await?;
+    find(&api, &caller, tx_id).await?;
     let found = api.store.history(tx_id, after, page).await?;
     let next = last_of_full_page(&found, page).map(|entry| entry.version);
     let items = found.iter().map(HistoryEntry::from).collect();
     Ok(axum::Json(HistoryPage { items, next }))
 }
 
-/// A transaction by its id, or the problem that says what became of it.
-pub(crate) async fn find(api: &Api, tx_id: TxId) -> Result<TxRecord, Problem> {
+/// A page of the transactions that the caller sees, and the place to continue from. A caller with a tenant or a
+/// scope may get fewer than there are in a page: what is not in sight is read and left out, and at most
+/// [`PAGES_MAX`] pages are read to find anything.
+async fn list_in_sight(
+    api: &Api,
+    caller: &Caller,
+    filter: &ListFilter,
+    mut after: Option<TxId>,
+    page: Page,
+) -> Result<(Vec<TxRecord>, Option<TxId>), Problem> {
+    let mut sight = Sight::of(api, caller);
+    let mut seen = Vec::new();
+    for _ in 0..PAGES_MAX {
+        let found = api.store.list(filter, after, page).await?;
+        after = last_of_full_page(&found, page).map(|tx| tx.tx_id);
+        for tx in found {
+            if sight.has_tx(&tx).await? {
+                seen.push(tx);
+            }
+        }
+        if !seen.is_empty() || after.is_none() {
+            break;
+        }
+    }
+    Ok((seen, after))
+}
+
+/// The head of an account's line, if the caller may know of it.
+pub(crate) async fn head_in_sight(
+    api: &Api,
+    caller: &Caller,
+    of: Submitter,
+) -> Result<Option<LineHead>, Problem> {
+    let head = api.store.line_head(of).await?;
+    let Some(head) = head.filter(|_| !caller.rights().see_everything()) else { return Ok(head) };
+    let Some(record) = api.store.tx(head.tx_id).await? else { return Ok(None) };
+    Ok(Sight::of(api, caller).has_tx(&record).await?.then_some(head))
+}
+
+/// A transaction by its id, or the problem that says what became of it. One that the caller must not see is not
+/// there.
+pub(crate) async fn find(api: &Api, caller: &Caller, tx_id: TxId) -> Result<TxRecord, Problem> {
+    let mut sight = Sight::of(api, caller);
+    let missing = || Problem::not_found("transaction", "txId");
     if let Some(record) = api.store.tx(tx_id).await? {
-        return Ok(record);
+        return if sight.has_tx(&record).await? { Ok(record) } else { Err(missing()) };
     }
     // Read second: a removal in between is seen here.
-    let removed = api.store.removed(tx_id).await?;
-    Err(match removed {
-        Some(removed) => Problem::tx_removed(&removed, "txId"),
-        None => Problem::not_found("transaction", "txId"),
+    Err(match api.store.removed(tx_id).await? {
+        Some(removed) if sight.has_removed(&removed).await? => {
+            Problem::tx_removed(&removed, "txId")
+        }
+        Some(_) | None => missing(),
     })
 }
 
@@ -238,19 +306,24 @@ struct View {
 }
 
 impl View {
-    fn read(params: &mut QueryParams) -> Result<Self, Problem> {
-        Ok(Self { operator: is_operator(params)?, logs: params.flag("logs")? })
+    fn read(params: &mut QueryParams, caller: &Caller) -> Result<Self, Problem> {
+        Ok(Self { operator: is_operator(params, caller)?, logs: params.flag("logs")? })
     }
 }
 
-async fn in_view(api: &Api, tx: &TxRecord, view: View) -> Result<TxAnswer, Problem> {
+async fn in_view(
+    api: &Api,
+    caller: &Caller,
+    tx: &TxRecord,
+    view: View,
+) -> Result<TxAnswer, Problem> {
     let logs = if view.logs { Some(logs_of(api, tx).await?) } else { None };
     if view.operator {
-        let mut shown = for_operators(api, tx).await?;
+        let mut shown = for_operators(api, caller, tx).await?;
         shown.tx.logs = logs;
         return Ok(TxAnswer::Operator(Box::new(shown)));
     }
-    let shown = for_callers(api, tx).await?;
+    let shown = for_callers(api, caller, tx).await?;
     let confirmations = match api.shared.exposes_confirmations {
         true => confirmations_of(api, tx).await?,
         false => None,
@@ -260,7 +333,7 @@ async fn in_view(api: &Api, tx: &TxRecord, view: View) -> Result<TxAnswer, Probl
 
 /// The log entries, as the chain has them now.
 async fn logs_of(api: &Api, tx: &TxRecord) -> Result<TxLogs, Problem> {
-    let Some(mined) = &tx.mined else { return Ok(TxLogs::new(&[])) };
+    let Some(mined) = &tx.mined else { return Ok(TxLogs::none()) };
     let unavailable = |why: String| Problem::new(ErrorCode::Unavailable, why);
     if tx.submitter.chain_id != api.engine.chain_id() {
         return Err(unavailable(format!("chain {} is not followed here", tx.submitter.chain_id)));
@@ -300,17 +373,21 @@ async fn confirmations_of(api: &Api, tx: &TxRecord) -> Result<Option<Confirmatio
 }
 
 /// A transaction as callers see it, with what it waits for.
-pub(crate) async fn for_callers(api: &Api, tx: &TxRecord) -> Result<Tx, Problem> {
-    let blocked_by = blocked_by(api, tx).await?.map(BlockedBy::for_callers);
+pub(crate) async fn for_callers(api: &Api, caller: &Caller, tx: &TxRecord) -> Result<Tx, Problem> {
+    let blocked_by = blocked_by(api, caller, tx).await?.map(BlockedBy::for_callers);
     Ok(Tx { blocked_by, ..Tx::from(tx) }.at_head(api.head_of(tx.submitter.chain_id)))
 }
 
 /// A transaction with all that operators see.
-pub(crate) async fn for_operators(api: &Api, tx: &TxRecord) -> Result<OperatorTx, Problem> {
+pub(crate) async fn for_operators(
+    api: &Api,
+    caller: &Caller,
+    tx: &TxRecord,
+) -> Result<OperatorTx, Problem> {
     let attempts = api.store.attempts(tx.tx_id).await?;
     let history = api.store.history(tx.tx_id, 0, Page::new(Page::MAX)?).await?;
     let (blocked_by, confirmations) =
-        (blocked_by(api, tx).await?, confirmations_of(api, tx).await?);
+        (blocked_by(api, caller, tx).await?, confirmations_of(api, tx).await?);
     let shown = Tx { blocked_by, confirmations, ..Tx::from(tx) };
     let shown = shown.at_head(api.head_of(tx.submitter.chain_id));
     Ok(OperatorTx::new(shown, tx, &attempts, &history))
@@ -322,11 +399,15 @@ fn waits(tx: &TxRecord) -> bool {
 }
 
 /// The transaction that this one waits for, if one before it does not move.
-async fn blocked_by(api: &Api, tx: &TxRecord) -> Result<Option<BlockedBy>, Problem> {
+async fn blocked_by(
+    api: &Api,
+    caller: &Caller,
+    tx: &TxRecord,
+) -> Result<Option<BlockedBy>, Problem> {
     if !waits(tx) {
         return Ok(None);
     }
-    let head = api.store.line_head(tx.submitter).await?;
+    let head = head_in_sight(api, caller, tx.submitter).await?;
     Ok(head.and_then(|head| BlockedBy::of(tx, &head)))
 }
 
@@ -335,10 +416,10 @@ pub(crate) fn parse_id(text: &str) -> Result<TxId, Problem> {
         .map_err(|error| Problem::of_field(ErrorCode::InvalidTxId, "txId", error.problem))
 }
 
-fn is_operator(params: &mut QueryParams) -> Result<bool, Problem> {
+fn is_operator(params: &mut QueryParams, caller: &Caller) -> Result<bool, Problem> {
     match params.take("view").as_deref() {
         None => Ok(false),
-        Some("operator") => Ok(true),
+        Some("operator") => caller.require(&[Role::Operate]).map(|()| true),
         Some(other) => {
             let what = format!("{} must be operator", quoted(other));
             Err(Problem::of_field(ErrorCode::InvalidQuery, "view", what))

@@ -12,9 +12,14 @@ use axum::Router;
 use axum::extract::State;
 use tollgate_api::{Chain, ChainList, ChainWithEndpoints, Endpoint, ErrorCode, Ready};
 use tollgate_engine::Engine;
+use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{FeedFilter, Page, Store};
 use tollgate_model::{ChainId, Seq};
 
+use super::access::Caller;
+use super::access::keys::ApiKeys;
+use super::events::EventHub;
+use super::metrics::MetricsOptions;
 use super::node_auth::{NodeAuth, PeerIdentity};
 use super::openapi::may_fail;
 use super::peers::Peers;
@@ -22,6 +27,7 @@ use super::problem::Problem;
 use super::tls::PeerTls;
 use super::wait::TxWatch;
 use super::{Api, BrowserPolicy, SharedApi, chain_routes};
+use crate::pages::Pages;
 
 /// The age of a heartbeat up to which a node counts as alive, with the default lease.
 const LIVE_WITHIN: Duration = Duration::from_secs(10);
@@ -47,14 +53,19 @@ pub struct ApiOptions {
     pub identity: Option<PeerIdentity>,
     /// Certificates for connections to other nodes; without them the host's are trusted.
     pub peer_tls: Option<PeerTls>,
+    /// Asks callers for API keys, whose expiry is judged by this clock; without it everybody may do everything.
+    pub api_keys: Option<Arc<dyn Clock>>,
+    /// The metrics of the process, and how they are shown.
+    pub metrics: MetricsOptions,
 }
 
 impl Default for ApiOptions {
     fn default() -> Self {
         let browsers = BrowserPolicy::default();
-        let (identity, peer_tls) = (None, None);
+        let (identity, peer_tls, api_keys) = (None, None, None);
         let (live_within, exposes_confirmations) = (LIVE_WITHIN, false);
-        Self { browsers, live_within, exposes_confirmations, identity, peer_tls }
+        let metrics = MetricsOptions::default();
+        Self { browsers, live_within, exposes_confirmations, identity, peer_tls, api_keys, metrics }
     }
 }
 
@@ -67,12 +78,16 @@ struct Shared {
     store: Arc<dyn Store>,
     peers: Arc<Peers>,
     node_auth: Option<Arc<NodeAuth>>,
+    api_keys: Option<Arc<ApiKeys>>,
     peer_tls: Option<PeerTls>,
     tx_watch: TxWatch,
+    events: Arc<EventHub>,
+    pages: Pages,
     api: Arc<SharedApi>,
     browsers: BrowserPolicy,
     live_within: Duration,
     draining: AtomicBool,
+    metrics: MetricsOptions,
 }
 
 /// A chain that this node serves.
@@ -95,8 +110,16 @@ impl Chains {
     /// The chains of a node by id and name. Requests for a chain are refused until
     /// [`Self::mark_started`].
     pub fn new(served: Vec<(ChainId, String)>, store: Arc<dyn Store>, options: ApiOptions) -> Self {
-        let ApiOptions { browsers, live_within, exposes_confirmations, identity, peer_tls } =
-            options;
+        let ApiOptions {
+            browsers,
+            live_within,
+            exposes_confirmations,
+            identity,
+            peer_tls,
+            api_keys,
+            metrics,
+        } = options;
+        let api_keys = api_keys.map(|clock| ApiKeys::start(store.clone(), clock));
         let auth = |identity| Arc::new(NodeAuth::new(identity, store.clone(), live_within));
         let node_auth = identity.map(auth);
         let served = served.into_iter().map(|(id, name)| ServedChain {
@@ -109,13 +132,17 @@ impl Chains {
             served: served.collect(),
             peers: Arc::new(Peers::new(node_auth.clone(), peer_tls.clone())),
             node_auth,
+            api_keys,
             peer_tls,
             store,
             tx_watch: TxWatch::default(),
+            events: Arc::default(),
+            pages: Pages::default(),
             api: Arc::new(SharedApi { exposes_confirmations, ..SharedApi::default() }),
             browsers,
             live_within,
             draining: AtomicBool::new(false),
+            metrics,
         }))
     }
 
@@ -156,6 +183,8 @@ impl Chains {
     pub fn drain(&self) {
         self.0.draining.store(true, Ordering::Release);
         self.0.tx_watch.close();
+        self.0.events.close();
+        self.0.pages.close();
         for started in self.started() {
             started.api.engine.drain();
             started.api.end_waits();
@@ -181,6 +210,20 @@ impl Chains {
         self.0.served.iter().filter_map(|chain| chain.started.get())
     }
 
+    /// Takes samples for the charts of the pages, for ever.
+    pub async fn keep_sampling(self) {
+        crate::pages::keep_sampling(self).await;
+    }
+
+    pub(crate) fn pages(&self) -> &Pages {
+        &self.0.pages
+    }
+
+    /// All chains, started or not.
+    pub(crate) fn served(&self) -> &[ServedChain] {
+        &self.0.served
+    }
+
     pub(crate) fn store(&self) -> &Arc<dyn Store> {
         &self.0.store
     }
@@ -194,8 +237,21 @@ impl Chains {
         self.0.node_auth.as_deref()
     }
 
+    /// The keys of callers; `None` if none are asked for.
+    pub(crate) fn api_keys(&self) -> Option<&ApiKeys> {
+        self.0.api_keys.as_deref()
+    }
+
+    pub(crate) fn metrics(&self) -> &MetricsOptions {
+        &self.0.metrics
+    }
+
     pub(crate) fn tx_watch(&self) -> &TxWatch {
         &self.0.tx_watch
+    }
+
+    pub(crate) fn event_hub(&self) -> &Arc<EventHub> {
+        &self.0.events
     }
 
     pub(crate) fn browsers(&self) -> &BrowserPolicy {
@@ -232,6 +288,13 @@ impl Chains {
     }
 }
 
+impl StartedChain {
+    /// The state of the endpoints.
+    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
+        (self.endpoints)()
+    }
+}
+
 impl ServedChain {
     /// The routes of the chain, if it has started.
     pub(crate) fn started(&self) -> Result<&StartedChain, Problem> {
@@ -245,7 +308,12 @@ impl ServedChain {
         self.start_error.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn shown(&self) -> Chain {
+    /// The state of its endpoints; empty before it has started.
+    pub(crate) fn endpoints(&self) -> Vec<Endpoint> {
+        self.started.get().map(|started| (started.endpoints)()).unwrap_or_default()
+    }
+
+    pub(crate) fn shown(&self) -> Chain {
         let head = self.started.get().and_then(|started| started.api.engine.view().head());
         let endpoints = self.started.get().map(|started| (started.endpoints)()).unwrap_or_default();
         let readers = || endpoints.iter().filter(|it| ["full", "read_only"].contains(&&*it.role));
@@ -283,6 +351,7 @@ impl ServedChain {
 )]
 pub(crate) async fn list(
     State(chains): State<Chains>,
+    caller: Caller,
     params: super::query::QueryParams,
 ) -> Result<axum::Json<ChainList>, Problem> {
     params.end()?;
@@ -290,7 +359,9 @@ pub(crate) async fn list(
         chain: chain.shown(),
         endpoints: chain.started.get().map(|started| (started.endpoints)()).unwrap_or_default(),
     };
-    Ok(axum::Json(ChainList { items: chains.0.served.iter().map(shown).collect() }))
+    let scope = &caller.rights().scope;
+    let seen = chains.0.served.iter().filter(|chain| scope.has_chain(chain.id));
+    Ok(axum::Json(ChainList { items: seen.map(shown).collect() }))
 }
 
 /// Can the node take requests

@@ -18,12 +18,19 @@ pub(crate) struct SharedPoll<T> {
     /// Held by the caller that reads the store: when it was last read.
     last_look: Mutex<Option<Instant>>,
     is_closed: watch::Sender<bool>,
+    look_every: Duration,
 }
 
 impl<T: PartialEq> SharedPoll<T> {
     /// A value that was not read yet.
     pub(crate) fn new(first: T) -> Self {
+        Self::every(first, LOOK_EVERY)
+    }
+
+    /// The same with an interval of its own.
+    pub(crate) fn every(first: T, look_every: Duration) -> Self {
         Self {
+            look_every,
             latest: watch::Sender::new(first),
             last_look: Mutex::default(),
             is_closed: watch::Sender::new(false),
@@ -43,6 +50,14 @@ impl<T: PartialEq> SharedPoll<T> {
     #[cfg(test)]
     pub(crate) fn is_unwatched(&self) -> bool {
         self.latest.receiver_count() == 0
+    }
+
+    /// The value that was last read.
+    pub(crate) fn latest(&self) -> T
+    where
+        T: Clone,
+    {
+        self.latest.borrow().clone()
     }
 
     /// Changes the value that was last read, without waking anyone.
@@ -94,7 +109,7 @@ impl<T: PartialEq> SharedPoll<T> {
     ) -> Result<(), StoreError> {
         loop {
             if let Some(last) = *last_look {
-                sleep_until(last + LOOK_EVERY).await;
+                sleep_until(last + self.look_every).await;
             }
             *last_look = Some(Instant::now());
             let found = read().await?;

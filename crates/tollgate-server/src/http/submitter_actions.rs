@@ -50,10 +50,10 @@ macro_rules! status_changes {
         pub(crate) async fn $name(
             call: SubmitterCall<RequiredReason>,
         ) -> ActionResult<StatusChanged> {
-            let SubmitterCall { api, submitter, body } = call;
-            let changed = api.engine.operator().$name(submitter, required_reason(body.reason)?).await?;
+            let SubmitterCall { api, caller, submitter, body } = call;
+            let changed = api.engine.operator().$name(submitter, caller.audited(&required_reason(body.reason)?)).await?;
             let was = changed.was.name().into();
-            Ok(axum::Json(StatusChanged { submitter: current(&api, submitter).await?, was }))
+            Ok(axum::Json(StatusChanged { submitter: current(&api, &caller, submitter).await?, was }))
         }
     )+};
 }
@@ -95,13 +95,16 @@ status_changes! {
     )
 )]
 pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> ActionResult<ModeChanged> {
-    let SubmitterCall { api, submitter, body } = call;
+    let SubmitterCall { api, caller, submitter, body } = call;
     let name = body.mode.ok_or_else(|| Problem::missing("mode"))?;
     let mode = one_of("mode", &name, &Mode::ALL.map(|mode| (mode.name(), mode)))?;
-    let changed =
-        api.engine.operator().change_mode(submitter, mode, required_reason(body.reason)?).await?;
+    let changed = api
+        .engine
+        .operator()
+        .change_mode(submitter, mode, caller.audited(&required_reason(body.reason)?))
+        .await?;
     let was_mode = changed.was.name().into();
-    Ok(axum::Json(ModeChanged { submitter: current(&api, submitter).await?, was_mode }))
+    Ok(axum::Json(ModeChanged { submitter: current(&api, &caller, submitter).await?, was_mode }))
 }
 
 /// Compare a submitter with the chain now
@@ -121,13 +124,13 @@ pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> ActionResult<ModeChang
     )
 )]
 pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> ActionResult<Reconciled> {
-    let SubmitterCall { api, submitter, body } = call;
+    let SubmitterCall { api, caller, submitter, body } = call;
     // There is no entry in the audit trail to keep it with; but a bad one is refused.
     optional_reason(body.reason)?;
     let found = api.engine.operator().reconcile(submitter).await?;
     let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
     Ok(axum::Json(Reconciled {
-        submitter: ShownSubmitter { chain_nonce, ..current(&api, submitter).await? },
+        submitter: ShownSubmitter { chain_nonce, ..current(&api, &caller, submitter).await? },
         pending_nonce: found.counts.pending.get(),
         steps: found.steps,
     }))
@@ -157,7 +160,7 @@ pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> ActionResult<Recon
     )
 )]
 pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled> {
-    let SubmitterCall { api, submitter, body } = call;
+    let SubmitterCall { api, caller, submitter, body } = call;
     let range = NonceRange {
         first: read_nonce("first", body.first.as_ref())?,
         last: read_nonce("last", body.last.as_ref())?,
@@ -165,9 +168,13 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled
     let name = body.with.ok_or_else(|| Problem::missing("with"))?;
     let with = one_of("with", &name, &FillWith::ALL.map(|with| (with.name(), with)))?;
     let fill = Fill { range, with, used: body.used.unwrap_or_default() };
-    let filled = api.engine.operator().fill(submitter, fill, required_reason(body.reason)?).await?;
+    let filled = api
+        .engine
+        .operator()
+        .fill(submitter, fill, caller.audited(&required_reason(body.reason)?))
+        .await?;
     let tollgate_engine::Filled { handed_back, taken, counted, free } = filled;
-    let submitter = current(&api, submitter).await?;
+    let submitter = current(&api, &caller, submitter).await?;
     Ok(axum::Json(Filled { submitter, handed_back, taken, counted, free }))
 }
 
@@ -193,9 +200,16 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled
     )
 )]
 pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> ActionResult<CursorMoved> {
-    let SubmitterCall { api, submitter, body } = call;
+    let SubmitterCall { api, caller, submitter, body } = call;
     let to = read_nonce("nextNonce", body.next_nonce.as_ref())?;
-    let moved = api.engine.operator().advance(submitter, to, required_reason(body.reason)?).await?;
+    let moved = api
+        .engine
+        .operator()
+        .advance(submitter, to, caller.audited(&required_reason(body.reason)?))
+        .await?;
     let was_next_nonce = moved.from.get();
-    Ok(axum::Json(CursorMoved { submitter: current(&api, submitter).await?, was_next_nonce }))
+    Ok(axum::Json(CursorMoved {
+        submitter: current(&api, &caller, submitter).await?,
+        was_next_nonce,
+    }))
 }

@@ -16,11 +16,14 @@ use tollgate_model::reconcile::{Hole, KnownSlots};
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
+use super::access::Caller;
+use super::access::sight::Sight;
 use super::accounts::effective;
 use super::openapi::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page, submitter_at};
+use super::read::head_in_sight;
 
 /// The longest wait for the chain; fields that need a later answer are null.
 const CHAIN_PATIENCE: Duration = Duration::from_secs(3);
@@ -51,6 +54,7 @@ may_fail! {
 )]
 pub(crate) async fn list(
     State(api): State<Api>,
+    caller: Caller,
     mut params: QueryParams,
 ) -> Result<axum::Json<SubmitterPage>, Problem> {
     let page = params.page()?;
@@ -60,8 +64,12 @@ pub(crate) async fn list(
     let next = last_of_full_page(&found, page);
     let next = next.map(|last| last.record.submitter.address.to_checksum(None));
     let mut items = Vec::with_capacity(found.len());
+    let mut sight = Sight::of(&api, &caller);
     for found in &found {
-        items.push(show(found, &api.engine, ChainSide::default()));
+        if sight.has_submitter(found.record.submitter).await? {
+            let shown = show(found, &api.engine, ChainSide::default());
+            items.push(in_view(&caller, shown));
+        }
     }
     Ok(axum::Json(SubmitterPage { items, next }))
 }
@@ -83,22 +91,48 @@ pub(crate) async fn list(
 )]
 pub(crate) async fn one(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(address): PathParams<String>,
     params: QueryParams,
 ) -> Result<axum::Json<ShownSubmitter>, Problem> {
     params.end()?;
-    Ok(axum::Json(current(&api, submitter_at(&api, &address)?).await?))
+    let of = submitter_at(&api, &caller, &address).await?;
+    Ok(axum::Json(current(&api, &caller, of).await?))
 }
 
-/// A submitter as it is now.
-pub(crate) async fn current(api: &Api, of: Submitter) -> Result<ShownSubmitter, Problem> {
+/// A submitter as it is now, as far as the caller may see it.
+pub(crate) async fn current(
+    api: &Api,
+    caller: &Caller,
+    of: Submitter,
+) -> Result<ShownSubmitter, Problem> {
     let found = find(api, of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let chain = chain_side(api, &found).await?;
-    let head = api.store.line_head(of).await?;
+    let head = head_in_sight(api, caller, of).await?;
     let blocked_by = head.as_ref().and_then(BlockedBy::head);
     let stored = api.store.account(of).await?;
     let key = stored.and_then(|stored| stored.account.key).map(|key| key.to_string());
-    Ok(ShownSubmitter { blocked_by, key, ..show(&found, &api.engine, chain) })
+    let shown = ShownSubmitter { blocked_by, key, ..show(&found, &api.engine, chain) };
+    Ok(in_view(caller, shown))
+}
+
+/// Without nonces, tokens, keys and reasons of operators, unless the caller is an operator.
+fn in_view(caller: &Caller, shown: ShownSubmitter) -> ShownSubmitter {
+    if caller.is_operator() {
+        return shown;
+    }
+    ShownSubmitter {
+        key: None,
+        // It names the operator who paused the account.
+        status_reason: None,
+        fencing_token: None,
+        next_nonce: None,
+        chain_nonce: None,
+        hole_count: None,
+        holes: None,
+        blocked_by: shown.blocked_by.map(BlockedBy::for_callers),
+        ..shown
+    }
 }
 
 fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSubmitter {
@@ -123,7 +157,7 @@ fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSu
         owner: owner.map(|owner| owner.node.as_str().to_owned()),
         owner_url: owner.and_then(|owner| owner.advertise_url.clone()),
         fencing_token: owner.map(|owner| owner.token.get()),
-        next_nonce: record.next_nonce.get(),
+        next_nonce: Some(record.next_nonce.get()),
         chain_nonce: chain.nonce,
         window: engine.window(record.submitter, record.mode),
         depth,
@@ -149,13 +183,14 @@ fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSu
 )]
 pub(crate) async fn history(
     State(api): State<Api>,
+    caller: Caller,
     PathParams(address): PathParams<String>,
     mut params: QueryParams,
 ) -> Result<axum::Json<SubmitterHistoryPage>, Problem> {
     let page = params.page()?;
     let after = params.after(|number| i64::try_from(number).is_ok().then_some(number))?;
     params.end()?;
-    let of = submitter_at(&api, &address)?;
+    let of = submitter_at(&api, &caller, &address).await?;
     api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let found = api.store.submitter_history(of, after, page).await?;
     let next = last_of_full_page(&found, page).map(|entry| entry.number);

@@ -141,7 +141,7 @@ pub fn log_reload(what: &str, reloaded: Reloaded) {
         Reloaded::Unchanged => {}
         Reloaded::Changed => info!(what, "TLS files were read again"),
         Reloaded::Broken(why) => {
-            warn!(what, why, "TLS files can't be used; those before stay in use");
+            warn!(what, error = why, "TLS files can't be used; those before stay in use");
         }
     }
 }

@@ -3,13 +3,16 @@
 //! No action is faster than the chain: whichever attempt is mined decides.
 
 use axum::http::StatusCode;
-use tollgate_api::{ActionAnswer, ActionOutcome, ErrorCode, Reason, Replacement, check_fees};
+use tollgate_api::{
+    ActionAnswer, ActionOutcome, ErrorCode, Reason, Replacement, TxAnswer, check_fees,
+};
 use tollgate_engine::{ActError, Acted, Action};
 use tollgate_model::port::policy::Replacement as ModelReplacement;
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Failed, TxId, TxState};
 
 use super::Api;
+use super::access::Caller;
 use super::body::optional_reason;
 use super::openapi::may_fail;
 use super::params::ActionParams;
@@ -52,7 +55,7 @@ macro_rules! actions {
             )
         )]
         pub(crate) async fn $name(call: TxCall<Reason>) -> ActionResult {
-            act(&call.api, call.tx_id, $action, call.body.reason).await
+            act(&call.api, &call.caller, call.tx_id, $action, call.body.reason).await
         }
     )+};
 }
@@ -115,7 +118,7 @@ actions! {
     )
 )]
 pub(crate) async fn replace(call: TxCall<Replacement>) -> ActionResult {
-    let TxCall { api, tx_id, body } = call;
+    let TxCall { api, caller, tx_id, body } = call;
     let Replacement { max_fee_per_gas, max_priority_fee_per_gas, payload, reason } = body;
     let max_fee = max_fee_per_gas.map(|fee| fee.read_price("maxFeePerGas")).transpose()?;
     let tip_field = "maxPriorityFeePerGas";
@@ -130,14 +133,21 @@ pub(crate) async fn replace(call: TxCall<Replacement>) -> ActionResult {
         let detail = "one of maxFeePerGas, maxPriorityFeePerGas and payload is required";
         return Err(Problem::new(ErrorCode::MissingField, detail));
     }
-    act(&api, tx_id, Action::Replace(replacement), reason).await
+    act(&api, &caller, tx_id, Action::Replace(replacement), reason).await
 }
 
-async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> ActionResult {
-    let reason = optional_reason(reason)?;
+async fn act(
+    api: &Api,
+    caller: &Caller,
+    tx_id: TxId,
+    action: Action,
+    reason: Option<String>,
+) -> ActionResult {
+    let reason = caller.audited(&optional_reason(reason)?);
+    read::find(api, caller, tx_id).await?;
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
     let acted = api.engine.operator().act(tx_id, action, reason).await;
-    let record = read::find(api, tx_id).await?;
+    let record = read::find(api, caller, tx_id).await?;
     let (status, outcome) = match acted {
         Ok(Acted::Withdrawn) => (StatusCode::OK, ActionOutcome::Withdrawn),
         Ok(Acted::Signed(hash)) => (StatusCode::ACCEPTED, ActionOutcome::Signed(hash)),
@@ -152,6 +162,9 @@ async fn act(api: &Api, tx_id: TxId, action: Action, reason: Option<String>) -> 
         }
         Err(error) => return Err(error.into()),
     };
-    let tx = read::for_operators(api, &record).await?;
+    let tx = match caller.is_operator() {
+        true => TxAnswer::Operator(Box::new(read::for_operators(api, caller, &record).await?)),
+        false => TxAnswer::Caller(Box::new(read::for_callers(api, caller, &record).await?)),
+    };
     Ok((status, axum::Json(ActionAnswer::new(outcome, tx))))
 }

@@ -1,5 +1,6 @@
 //! Several nodes on one database: any of them takes any request.
 
+mod access;
 pub(crate) mod callers;
 mod chains;
 mod different_keys;

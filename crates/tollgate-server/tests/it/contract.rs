@@ -31,7 +31,8 @@ pub(crate) fn check(
     let method = method.as_str().to_lowercase();
     let found = operations().into_iter().find(|(p, m, _)| *m == method && matches(p, path));
     let Some((_, _, operation)) = found else {
-        let unknown = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
+        use StatusCode as S;
+        let unknown = [S::NOT_FOUND, S::METHOD_NOT_ALLOWED, S::UNAUTHORIZED];
         assert!(unknown.contains(&status), "{method} {path} is not documented, and gave {status}");
         return;
     };

@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
 
+mod access;
 mod accounts;
 mod actions;
+mod alerts;
 mod backup;
 mod bad_actions;
 mod bad_input;
@@ -20,11 +22,16 @@ mod contract;
 mod demo;
 mod dev;
 mod dev_site;
+mod doctor;
 mod document;
+mod events;
+mod integrating;
 mod kill;
+mod metrics;
 mod nonces;
 mod operate;
 mod packaging;
+mod pages;
 mod planted_secrets;
 mod private;
 mod program;

@@ -11,8 +11,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
-use tollgate_testkit::http::request;
+use tollgate_model::access::{KeyId, KeySecret, SECRET_PREFIX};
 use tollgate_testkit::postgres::{PgServer, connect};
 use tollgate_testkit::wait::until;
 
@@ -198,7 +200,7 @@ impl Ground {
         );
         assert!(database.contains(&planted.escaped("database password")), "{database}");
         let config = format!(
-            "listen = \"127.0.0.1:{}\"\nno_auth = true\n[database]\nurl = \"{database}\"\n[chain]\nrpc_urls = {urls:?}\n\
+            "listen = \"127.0.0.1:{}\"\n[database]\nurl = \"{database}\"\n[chain]\nrpc_urls = {urls:?}\n\
              [keys]\nprivate_keys = [\"{}\"]\nprivate_key_files = [\"{key_file}\"]\nkeystore = \"{keystore}\"\n\
              keystore_password_file = \"{password}\"\n[stuck.hook]\nurl = \"http://127.0.0.1:1/{}\"\n\
              secret_file = \"{hook_secret}\"\n",
@@ -237,9 +239,24 @@ async fn dump(url: &str) -> String {
     text
 }
 
+/// Asks with one more header; returns the status, and the head and the body as text.
+async fn request(host: &str, method: &str, path: &str, header: &str, body: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(host).await.unwrap();
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nHost: {host}\r\n{header}\r\nContent-Type: application/json\r\n\
+         Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    let status = text.split(' ').nth(1).and_then(|status| status.parse().ok());
+    (status.unwrap(), text)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_planted_secret_is_in_anything_that_a_node_writes() {
-    let planted = Planted::new();
+    let mut planted = Planted::new();
     let block_interval = Some(Duration::from_millis(200));
     let chain =
         DevChain::start(DevChainOptions { block_interval, ..Default::default() }).await.unwrap();
@@ -261,6 +278,16 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
         planted.assert_absent(&args.join(" "), &text);
     }
 
+    let new = ["api-key", "new", "--config", &config, "--name", "ops", "--role", "admin"];
+    let made = Ran::of(command().args(new).env("RUST_LOG", "trace").stdin(Stdio::null()));
+    let secret = made.out.trim().to_owned();
+    let unknown = KeySecret::from_random(KeyId::from_random([7; 12]), [91; 32]);
+    let unknown = unknown.reveal().to_owned();
+    planted.0.insert("API key", secret[SECRET_PREFIX.len() + 13..].to_owned());
+    planted.0.insert("unknown API key", unknown[SECRET_PREFIX.len() + 13..].to_owned());
+    planted.assert_absent("what api-key new logs", &made.err);
+    planted.assert_absent("api-key list", &ran(&["api-key", "list", "--config", &config]));
+
     let mut program = command();
     program
         .args(["serve", "--config", &config])
@@ -270,10 +297,10 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
     until("the API", || http_get(ground.port, "/livez")).await;
     let host = format!("127.0.0.1:{}", ground.port);
     let ask = async |method: &str, path: &str, body: &str| {
-        let answer = request(&host, method, path, body).await.unwrap();
-        let text = format!("{}\n{}", answer.head, answer.body);
+        let bearer = format!("Authorization: Bearer {secret}");
+        let (status, text) = request(&host, method, path, &bearer, body).await;
         planted.assert_absent(&format!("{method} {path}"), &text);
-        (answer.status, answer.body)
+        (status, text)
     };
     let [keystore, file, inline] = [0, 1, 2].map(|index| dev_accounts()[index].address.to_string());
     until("a node that is ready", async || {
@@ -305,6 +332,34 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
         "/openapi.json",
     ] {
         assert_eq!(ask("GET", path, "").await.0, 200, "{path}");
+    }
+    // Keys that are wrong, or in a wrong place.
+    for (header, path) in [
+        (format!("Authorization: Bearer {unknown}"), "/api/v1/tx".to_owned()),
+        (format!("Authorization: Bearer {secret}0"), "/api/v1/tx".to_owned()),
+        (format!("Authorization: Basic {secret}"), "/api/v1/tx".to_owned()),
+        (format!("Authorization: {secret}"), "/api/v1/tx".to_owned()),
+        (format!("X-Api-Key: {secret}"), "/api/v1/tx".to_owned()),
+        (format!("Cookie: key={secret}"), "/api/v1/tx".to_owned()),
+        (format!("Tollgate-Caller: {secret}"), "/api/v1/tx".to_owned()),
+        (format!("X-Request-Id: {secret}"), "/api/v1/tx".to_owned()),
+        ("X-Nothing: 1".to_owned(), format!("/api/v1/tx?apiKey={secret}")),
+        ("X-Nothing: 1".to_owned(), format!("/api/v1/tx/{secret}")),
+        (format!("Authorization: Bearer {secret}"), format!("/api/v1/tx?{secret}=1")),
+        (format!("Authorization: Bearer {secret}"), format!("/api/v1/tx?cursor={secret}")),
+        (format!("Authorization: Bearer {secret}"), format!("/api/v1/tx/{secret}")),
+        (format!("Authorization: Bearer {secret}"), format!("/api/v1/submitters/{secret}")),
+        (format!("Authorization: Bearer {secret}"), format!("/{secret}")),
+    ] {
+        let (status, text) = request(&host, "GET", &path, &header, "").await;
+        assert!((400..500).contains(&status), "{header} {path}: {status}");
+        planted.assert_absent("the answer to a wrong key", &text);
+    }
+    for body in [
+        format!(r#"{{"submitter":"{secret}","payload":{{"to":"{file}"}}}}"#),
+        format!(r#"{{"submitter":"{file}","{secret}":1}}"#),
+    ] {
+        assert!((400..500).contains(&ask("POST", "/api/v1/tx", &body).await.0), "{body}");
     }
     let final_ones = async || {
         let (_, body) = ask("GET", "/api/v1/tx/completions", "").await;

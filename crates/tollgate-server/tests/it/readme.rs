@@ -17,19 +17,25 @@ const SEPARATOR: char = '\u{1e}';
 /// The node's address in the pages.
 const HOST: &str = "localhost:8550";
 /// A block that contains one of these is an example that is run.
-const RUN: [&str; 5] =
-    ["curl ", "tollgate tx ", "tollgate submitter ", "tollgate pool ", "tollgate completions"];
+const RUN: [&str; 6] = [
+    "curl ",
+    "tollgate tx ",
+    "tollgate submitter ",
+    "tollgate pool ",
+    "tollgate completions",
+    "tollgate explain ",
+];
 /// A node that has not come up by then does not.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// `tollgate dev`, as a user starts it; only its blocks come faster.
-struct Node {
+pub(crate) struct Node {
     _program: Program,
-    host: String,
+    pub(crate) host: String,
 }
 
 impl Node {
-    fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let host = format!("127.0.0.1:{}", free_port());
         let mut command = command();
         command.args(["dev", "--listen", &host, "--block-interval", "100ms"]);
@@ -94,6 +100,8 @@ fn run(examples: &[(String, Block)], host: &str) -> Vec<String> {
         .env("NO_PROXY", "*")
         .env("PATH", path)
         .env("TOLLGATE_URL", format!("http://{host}"))
+        // The node of these examples asks for no key; that of "Run it" is tested by itself.
+        .env("TOLLGATE_API_KEY", "not-looked-at")
         .stdin(Stdio::null())
         .output()
         .unwrap();
@@ -175,6 +183,51 @@ fn the_examples_of_the_readme_answer_as_shown() {
     check("README.md");
 }
 
+/// The steps of "Run it", with the settings that it says are to be filled in.
+#[test]
+fn run_it_of_the_readme_serves_with_a_key_as_written() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let section = page.split("## Run it").nth(1).unwrap().split("\n## ").next().unwrap();
+    let shown = blocks(section);
+    let (steps, call) = (&shown[0].text, &shown[1].text);
+    assert!(call.contains("Bearer $TOLLGATE_API_KEY"), "{call}");
+    let (port, host) = (free_port(), format!("127.0.0.1:{}", free_port()));
+    let _chain = Program::start(command().args(["devchain", "--port", &port.to_string()]));
+    let folder = tempfile::tempdir().unwrap();
+    let key = folder.path().join("key");
+    let secret = tollgate_devchain::dev_accounts()[0].private_key;
+    std::fs::write(&key, alloy_primitives::hex::encode(secret)).unwrap();
+    let bin = Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
+    let script = steps.replace(
+        "tollgate serve --config tollgate.toml",
+        "tollgate serve --config tollgate.toml &",
+    ) + &format!(
+        "node=$!\ntrap 'kill $node; wait' EXIT\nuntil curl -sf {host}/readyz > ready; do sleep 0.1; done\n{}\n\
+             test $(curl -s -o refused -w '%{{http_code}}' {host}/api/v1/submitters) = 401\n",
+        call.replace(HOST, &host)
+    );
+    let output = Command::new("timeout")
+        .args(["60", "bash", "-euo", "pipefail", "-c", &script])
+        .current_dir(folder.path())
+        .env("NO_PROXY", "*")
+        .env("RUST_LOG", "warn")
+        .env("PATH", format!("{}:{}", bin.display(), std::env::var("PATH").unwrap()))
+        .env("TOLLGATE_LISTEN", &host)
+        .env("TOLLGATE_RPC_URL", format!("http://127.0.0.1:{port}"))
+        .env("TOLLGATE_PRIVATE_KEY_FILE", &key)
+        .env("TOLLGATE_ALLOW_TEST_FEATURES", "1")
+        .env("TOLLGATE_DATABASE_URL", "sqlite:tollgate.db")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}\n{printed}\n{errors}");
+    assert!(printed.contains("\"items\":[{"), "{printed}\n{errors}");
+    assert!(!printed.contains("tg_live_") && !errors.contains("tg_live_"), "the key is not shown");
+}
+
 #[test]
 fn the_examples_of_the_api_page_answer_as_shown() {
     check("docs/api.md");
@@ -183,6 +236,11 @@ fn the_examples_of_the_api_page_answer_as_shown() {
 #[test]
 fn the_examples_of_the_command_line_page_answer_as_shown() {
     check("docs/cli.md");
+}
+
+#[test]
+fn the_examples_of_the_tour_answer_as_shown() {
+    check("docs/tour.md");
 }
 
 #[test]

@@ -145,7 +145,7 @@ async fn logs_are_read_from_the_chain_and_only_if_asked_for() {
     let body = json!({ "submitter": SENDER, "payload": { "to": TARGET } });
     let created = site.post("/api/v1/tx", body.to_string()).await.with(202);
     let path = format!("/api/v1/tx/{}", created["txId"].as_str().unwrap());
-    let none = json!({ "items": [], "truncated": false });
+    let none = json!({ "items": [], "truncated": false, "confirmed": true });
     assert_eq!(site.get(&format!("{path}?logs=true")).await.with(200)["logs"], none, "no receipt");
     site.finish(created["txId"].as_str().unwrap()).await;
     assert!(site.get(&path).await.with(200).get("logs").is_none());

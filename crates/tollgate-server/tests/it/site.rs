@@ -105,6 +105,7 @@ impl Door {
 pub(crate) struct Site {
     pub(crate) store: SqliteStore,
     pub(crate) chain: Arc<FakeChain>,
+    pub(crate) chains: Chains,
     door: Door,
 }
 
@@ -149,10 +150,12 @@ impl Site {
         let (chain, signer) = (Arc::new(chain), Arc::new(FakeSigner(vec![address])));
         let ports = cluster::ports("site", Arc::new(store.clone()), chain.clone(), signer);
         let finality = FinalityRule::Confirmations(2);
-        let options = EngineOptions { finality, reservations, ..EngineOptions::default() };
+        let events = tollgate_model::event::EventKinds::ALL;
+        let options = EngineOptions { finality, reservations, events, ..EngineOptions::default() };
         let engine = Engine::start(ports, options);
-        let router = router(Chains::of_one_with(engine, Arc::new(store.clone()), api));
-        Self { store, chain, door: Door(router) }
+        let chains = Chains::of_one_with(engine, Arc::new(store.clone()), api);
+        let door = Door(router(chains.clone()));
+        Self { store, chain, chains, door }
     }
 
     /// Nothing was kept, no nonce was used, and nothing was sent.

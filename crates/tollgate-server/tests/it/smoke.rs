@@ -20,14 +20,24 @@ use crate::program::Ran;
 enum Row {
     /// Ends by itself, with 0.
     Ends(&'static str, &'static str),
+    /// Ends by itself, with 1: there is nothing to do.
+    Refuses(&'static str, &'static str),
     /// Runs until SIGINT, and then ends with 0.
     Stays(&'static str, &'static str),
+    /// Prints what happens until it is ended.
+    Follows(&'static str, &'static str),
 }
 
-use Row::{Ends, Stays};
+use Row::{Ends, Follows, Refuses, Stays};
 
 /// A run, or several, for every command.
 const ROWS: &[(&str, &[Row])] = &[
+    ("alert list", &[Ends("--config {receivers}", "LEVEL")]),
+    ("alert test", &[Ends("ops --config {receivers}", "was taken")]),
+    ("api-key list", &[Ends("--database-url {migrated}", "ROLES")]),
+    ("api-key new", &[Ends("--name x --role read --database-url {sqlite}", "tg_live_")]),
+    ("api-key revoke", &[Ends("{key}", "")]),
+    ("api-key rotate", &[Ends("{key} --quiet", "tg_live_")]),
     ("backup", &[Ends("--database-url {migrated} --to {copy}", "transactions")]),
     ("bench", &[Ends("--url {node} --count 5 --wait accepted --json", "\"accepted\"")]),
     ("completions", &[Ends("--url {node}", "CONFIRMED")]),
@@ -42,6 +52,13 @@ const ROWS: &[(&str, &[Row])] = &[
     ("demo", &[Ends("--intents 20", "The chain agrees")]),
     ("dev", &[Stays("--listen 127.0.0.1:{port}", "API ")]),
     ("devchain", &[Stays("--port 0", "JSON-RPC ")]),
+    ("doctor", &[Ends("{from} --rpc-url {rpc}", "healthy")]),
+    ("events dead-letters list", &[Ends("--config {receivers}", "")]),
+    ("events dead-letters replay", &[Refuses("--config {receivers}", "no such dead letter")]),
+    ("events follow", &[Follows("--after 0 --url {node}", "TxConfirmed")]),
+    ("events listen", &[Follows("--after 0 --forward-to {rpc} --url {node}", "TxConfirmed")]),
+    ("events replay", &[Refuses("--from 0 --config {receivers}", "no node has delivered")]),
+    ("events test", &[Ends("--config {receivers}", "taken")]),
     ("explain", &[Ends("nonce_too_low", "find_receipts"), Ends("", "\"class\"")]),
     ("health", &[Ends("--url {node}", "ready"), Ends("--live --url {node}", "alive")]),
     (
@@ -171,7 +188,7 @@ impl Place {
         let port = free_port();
         let mut dev = command(&binary);
         dev.args(["dev", "--block-interval", "50ms", "--finality", "confirmations:2"]);
-        dev.args(["--listen", &format!("127.0.0.1:{port}")]);
+        dev.args(["--listen", &format!("127.0.0.1:{port}")]).env("TOLLGATE_EVENTS_ENABLED", "true");
         let node = Program::start(&mut dev);
         let chain = node.line_with("dev chain").await;
         let rpc_url = chain.split_whitespace().last().unwrap().to_owned();
@@ -245,6 +262,30 @@ impl Place {
         url
     }
 
+    /// A file of settings with receivers of alerts and events: a chain answers whatever is posted with 200.
+    fn receivers(&self) -> String {
+        let secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
+        let (database, url) = (self.migrated(), &self.rpc_url);
+        let text = format!(
+            "database.url = {database:?}\n\
+             [[alerts.sinks]]\nname = \"ops\"\ntype = \"webhook\"\nurl = {url:?}\nsecret = {secret:?}\n\
+             [events]\nenabled = true\nmode = \"webhook\"\n\
+             [events.webhook]\nurl = {url:?}\nsecret = {secret:?}\nallow_private = true\n"
+        );
+        let file = self.folder.path().join(format!("{}.toml", free_port()));
+        std::fs::write(&file, text).unwrap();
+        file.display().to_string()
+    }
+
+    /// The id of an API key, and the database that has it.
+    fn key(&self) -> [String; 3] {
+        let database = self.migrated();
+        let new = ["api-key", "new", "--name", "x", "--role", "read", "--quiet"];
+        let made = self.ends(&[&new[..], &["--database-url", &database]].concat());
+        let id = made.out.split('_').nth(2).unwrap().to_owned();
+        [id, "--database-url".to_owned(), database]
+    }
+
     /// A backup of such a database.
     fn backup(&self) -> String {
         let file = self.folder.path().join(format!("{}.backup", free_port())).display().to_string();
@@ -257,7 +298,12 @@ impl Place {
         let mut filled = Vec::new();
         for word in args.split_whitespace() {
             let file = |name: &str| self.folder.path().join(name).display().to_string();
+            if word == "{key}" {
+                filled.extend(self.key());
+                continue;
+            }
             let word = match word {
+                "{receivers}" => self.receivers(),
                 "{node}" => self.url.clone(),
                 "{rpc}" => self.rpc_url.clone(),
                 "{from}" => account(0),
@@ -284,15 +330,22 @@ impl Place {
 
     async fn try_out(&self, name: &str, row: &Row) {
         let (args, says) = match row {
-            Ends(args, says) | Stays(args, says) => (*args, *says),
+            Ends(args, says) | Refuses(args, says) => (*args, *says),
+            Stays(args, says) | Follows(args, says) => (*args, *says),
         };
         let mut words: Vec<String> = name.split(' ').map(str::to_owned).collect();
         words.extend(self.fill(args).await);
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        if let Ends(..) = row {
+        if let Ends(..) | Refuses(..) = row {
             let ran = self.ends(&words);
-            assert_eq!(ran.code, Some(0), "tollgate {words:?}: {ran:?}");
-            assert!(ran.out.contains(says), "tollgate {words:?}: no {says:?} in {ran:?}");
+            let (code, text) = match row {
+                Ends(..) => (0, &ran.out),
+                _ => (1, &ran.err),
+            };
+            assert_eq!(ran.code, Some(code), "tollgate {words:?}: {ran:?}");
+            assert!(text.contains(says), "tollgate {words:?}: no {says:?} in {ran:?}");
+        } else if let Follows(..) = row {
+            Program::start(command(&self.binary).args(&words)).line_with(says).await;
         } else {
             let program = Program::start(command(&self.binary).args(&words));
             program.line_with(says).await;

@@ -1,6 +1,6 @@
 //! Prints transactions as tables.
 
-use tollgate_api::{ActionAnswer, Attempt, BlockedBy, OperatorTx, Tx, TxPage};
+use tollgate_api::{ActionAnswer, Attempt, BlockedBy, OperatorTx, Tx, TxAnswer, TxPage};
 
 use crate::cli::remote::{Failed, print_line};
 use crate::cli::table::{Fields, Table, cell};
@@ -83,7 +83,10 @@ pub(super) fn action(answer: &ActionAnswer) -> Result<(), Failed> {
     fields.add_some("new hash", answer.tx_hash.as_ref());
     fields.print()?;
     print_line("")?;
-    operator_tx(&answer.tx)
+    match &answer.tx {
+        TxAnswer::Operator(shown) => operator_tx(shown),
+        TxAnswer::Caller(shown) => tx(shown),
+    }
 }
 
 /// A page of transactions.

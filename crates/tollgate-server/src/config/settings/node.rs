@@ -129,6 +129,18 @@ settings! {
         wait: Duration = "2s";
     }
 
+    /// Metrics, see [metrics](metrics.md).
+    struct MetricsSettings {
+        /// Address and port for `/metrics` alone. Without it, `/metrics` is on the API's address. Nothing can be
+        /// changed there, so no key is asked for.
+        listen: Option<SocketAddr>, example = "\"127.0.0.1:9550\"";
+        /// Show depth, age and balance of each account, with its address as a label, for up to 1,000 accounts.
+        per_submitter: bool = "false";
+        /// Interval at which the balances of up to 1,000 accounts are read, for `tollgate_balance_lowest_ether` and
+        /// `tollgate_balance_left_seconds`. `0s` reads none.
+        balance_interval: Duration = "1m";
+    }
+
     /// Logs.
     struct LogSettings {
         /// Format of the logs, which go to stderr. `RUST_LOG` sets the level.

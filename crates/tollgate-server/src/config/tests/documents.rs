@@ -1,6 +1,7 @@
 //! The table of settings against its documents, and against the defaults of other crates.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use tollgate_engine::EngineOptions;
 use tollgate_evm::chain::ChainConfig;
@@ -17,7 +18,10 @@ use crate::config::value_type::Form;
 fn defaults_of_the_table_equal_those_of_the_crates() {
     let settings = Input::default().settings();
     let engine = settings.engine_options().unwrap();
-    assert_eq!(format!("{engine:?}"), format!("{:?}", EngineOptions::default()));
+    // An engine that is not a node's has nobody who looks at balances.
+    let balance_interval = Some(Duration::from_secs(60));
+    let expected = EngineOptions { balance_interval, ..EngineOptions::default() };
+    assert_eq!(format!("{engine:?}"), format!("{expected:?}"));
     let times = |chain: &ChainConfig| {
         let waits = [chain.poll_interval, chain.read_deadline, chain.send_deadline];
         let others = [chain.send_patience, chain.lag_grace, chain.head_hold, chain.fee_cache];

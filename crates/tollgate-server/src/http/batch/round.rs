@@ -13,6 +13,7 @@ use tollgate_model::{NodeId, Submitter};
 
 use super::{Item, ItemAnswer};
 use crate::http::Api;
+use crate::http::access::Caller;
 use crate::http::create::{answer_to_known, outcome, prepare};
 use crate::http::forward::{FORWARDED, NextStep, code_of, next_step};
 use crate::http::middleware::trace_id;
@@ -22,6 +23,7 @@ use crate::http::problem::Problem;
 /// The rounds of a batch: in each, every item without an answer that stands is tried once.
 pub(super) struct Rounds<'a> {
     api: &'a Api,
+    caller: &'a Caller,
     headers: &'a HeaderMap,
     pub(super) items: Vec<Item<'a>>,
     /// The node that was asked for each submitter in the round before.
@@ -53,8 +55,13 @@ struct Placement {
 }
 
 impl<'a> Rounds<'a> {
-    pub(super) fn new(api: &'a Api, headers: &'a HeaderMap, items: Vec<Item<'a>>) -> Self {
-        Self { api, headers, items, asked: HashMap::new() }
+    pub(super) fn new(
+        api: &'a Api,
+        caller: &'a Caller,
+        headers: &'a HeaderMap,
+        items: Vec<Item<'a>>,
+    ) -> Self {
+        Self { api, caller, headers, items, asked: HashMap::new() }
     }
 
     /// Tries each open item where its submitter is owned.
@@ -83,8 +90,8 @@ impl<'a> Rounds<'a> {
         let mut places = nowhere.clone();
         places.extend(at_others.iter().flat_map(|group| &group.places));
         let look_up = |place: usize| {
-            let (api, open) = (self.api, self.items[place].open.as_ref());
-            async move { Some((place, answer_to_known(api, open?).await?)) }
+            let (api, caller, open) = (self.api, self.caller, self.items[place].open.as_ref());
+            async move { Some((place, answer_to_known(api, caller, open?).await?)) }
         };
         let known = join_all(places.into_iter().map(look_up)).await;
         for (place, answer) in known.into_iter().flatten() {
@@ -169,7 +176,7 @@ impl<'a> Rounds<'a> {
         let pending: Vec<Result<(Submitter, PendingCreate), Problem>> = pending.collect();
         let answered = places.iter().zip(pending).map(|(place, pending)| async {
             let answer = match pending {
-                Ok((of, pending)) => outcome(self.api, of, pending).await,
+                Ok((of, pending)) => outcome(self.api, self.caller, of, pending).await,
                 Err(problem) => Err(problem),
             };
             let stands = !matches!(&answer, Err(problem) if problem.code == ErrorCode::NotOwner);
@@ -181,7 +188,8 @@ impl<'a> Rounds<'a> {
 
     async fn prepare(&self, place: usize) -> Result<(Submitter, PreparedCreate), Problem> {
         let request = self.items[place].open.clone().ok_or_else(Problem::defect)?;
-        Ok((request.submitter, prepare(self.api, request).await?))
+        let (of, request) = (request.submitter, request.named_for(self.caller.tenant())?);
+        Ok((of, prepare(self.api, request).await?))
     }
 
     /// Creates items of a node that was not reached, for the accounts that this node serves.

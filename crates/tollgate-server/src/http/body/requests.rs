@@ -1,11 +1,13 @@
 //! The fields of each request, and what several requests have in common.
 
 use tollgate_api::{
-    Access, AccountChange, AuthorizationItem, Create, ErrorCode, FillNonces, NewAccount, NewCursor,
-    NewMode, NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason, Reserve,
-    ReturnedNonce, UsedNonce, quoted,
+    Access, AccountChange, AuthorizationItem, Create, ErrorCode, FillNonces, NewAccount, NewApiKey,
+    NewCursor, NewMode, NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason,
+    Reserve, ReturnedNonce, RotateApiKey, UsedNonce, quoted,
 };
 use tollgate_model::{Nonce, Text};
+
+use serde_json::value::RawValue;
 
 use super::fields::{Fields, FromFields};
 use crate::http::problem::Problem;
@@ -100,6 +102,7 @@ from_fields! {
         reason: text "reason",
     }
     NewCursor { next_nonce: number "nextNonce", reason: text "reason" }
+    RotateApiKey { grace: text "grace" }
     Reserve { hold_seconds: number "holdSeconds" }
     UsedNonce { owner_token: text ?required "ownerToken", tx_hash: text ?required "txHash" }
     ReturnedNonce { owner_token: text ?required "ownerToken", reason: text ?required "reason" }
@@ -118,6 +121,40 @@ impl FromFields for NewPool {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
         let members = fields.texts("members")?;
         Ok(Self { members: fields.required("members", members)? })
+    }
+}
+
+impl FromFields for NewApiKey {
+    fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
+        // An empty list reads as none, and would be taken for all.
+        let listed = |field: &str, list: Option<Vec<String>>| match list {
+            Some(list) if list.is_empty() => {
+                let what = "must not be empty; leave it out for all";
+                Err(Problem::of_field(ErrorCode::InvalidField, field, what))
+            }
+            list => Ok(list.unwrap_or_default()),
+        };
+        let chains = fields.array("chains")?;
+        if chains.as_ref().is_some_and(Vec::is_empty) {
+            listed("chains", Some(Vec::new()))?;
+        }
+        let chains = chains.unwrap_or_default();
+        let chain = |(place, id): (usize, &RawValue)| {
+            let what = "must be the id of a chain, a whole number";
+            let bad =
+                || Problem::of_field(ErrorCode::InvalidField, &format!("chains[{place}]"), what);
+            id.get().parse::<u64>().map_err(|_| bad())
+        };
+        Ok(Self {
+            name: fields.text("name")?,
+            roles: fields.texts("roles")?,
+            tenant: fields.text("tenant")?,
+            chains: chains.into_iter().enumerate().map(chain).collect::<Result<_, _>>()?,
+            submitters: listed("submitters", fields.texts("submitters")?)?,
+            pools: listed("pools", fields.texts("pools")?)?,
+            rate: fields.text("rate")?,
+            expires_at: fields.text("expiresAt")?,
+        })
     }
 }
 

@@ -45,7 +45,7 @@ pub(super) async fn create_over_chains(
             Ok(named) => {
                 // The place in the whole batch is part of the request id.
                 let renamed = match (&key, has_request_id(item)) {
-                    (Some(key), false) => with_request_id(item, &key.request_id(place)?),
+                    (Some(key), false) => with_request_id(item, &key.request_id(place, None)?),
                     _ => None,
                 };
                 let item = renamed.unwrap_or_else(|| item.clone());

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use tollgate_model::NodeId;
 use tollgate_model::port::PeerKey;
 
+use crate::http::access::CALLER;
 use crate::http::dispatch::ROUTED;
 use crate::http::forward::{CHAIN_ID, FORWARDED};
 use crate::http::middleware::TRACE_ID;
@@ -127,6 +128,11 @@ fn mac_of(
         for value in head.headers.get_all(&name) {
             add(value.as_bytes());
         }
+    }
+    // Only where there is one, so that versions without access control compute the same.
+    for value in head.headers.get_all(CALLER) {
+        add(CALLER.as_str().as_bytes());
+        add(value.as_bytes());
     }
     mac
 }

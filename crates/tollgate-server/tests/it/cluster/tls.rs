@@ -80,6 +80,10 @@ async fn nodes_forward_to_each_other_over_mutual_tls() {
                 let value = 1 + round * 100 + account as u64 * 2 + at;
                 let body = create(account, value).into();
                 let answer = node.post(&uri, headers, body).await.unwrap();
+                // A node that has just started may not know the other one yet.
+                if answer.status == 409 && answer.header("retry-after").is_some() {
+                    continue;
+                }
                 assert!([200, 202].contains(&answer.status), "{answer:?}");
                 forwarded += u32::from(answer.header("tollgate-forwarded") == Some("1"));
                 let owner = answer.header("tollgate-owner").unwrap_or_default().to_owned();

@@ -10,10 +10,10 @@ use tracing_subscriber::field::MakeExt;
 use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 
-use super::table::changes_display;
+use crate::cli::table::changes_display;
 
 /// Writes the message and `name=value` pairs, with control characters escaped.
-pub(super) fn one_line() -> impl for<'writer> FormatFields<'writer> {
+pub(in crate::cli) fn one_line() -> impl for<'writer> FormatFields<'writer> {
     let write = |to: &mut Writer<'_>, field: &Field, value: &dyn Debug| match field.name() {
         "message" => escaped(to, &format!("{value:?}")),
         name => {

@@ -1,0 +1,248 @@
+//! The work of one node at a time for all: measures the accounts of its chains, and ends alerts that are over.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tollgate_api::format_eth;
+use tollgate_model::alert::balance::{BalanceHistory, LowBalance, judge_balance};
+use tollgate_model::alert::{AccountFacts, AlertSubject, Threshold, is_over};
+use tollgate_model::port::{AlertKind, Page, StoreError, SubmitterOverview};
+use tollgate_model::{Allocated, Submitter, Timestamp, Tracking, TxState, Wei};
+use tracing::{info, warn};
+
+use super::{EMPTY_SOON, Found, Gates, WatchedChain, Watcher};
+use crate::config::Age;
+
+/// The claim lasts for this many intervals: a node that dies is replaced after it.
+const CLAIM_INTERVALS: u32 = 4;
+/// Pages of accounts that are measured of one chain (I13).
+const PAGES_MAX: u32 = 20;
+/// Balances that are read at each interval (I13), of one chain.
+const BALANCES_MAX: usize = 20;
+/// Alerts that are looked at and deleted at each interval (I13).
+const ALERTS_MAX: u32 = 1_000;
+
+/// Looks at each interval while no other node does, for ever.
+pub(super) async fn look_after_alerts(watcher: Watcher) {
+    let mut watch = Watch { gates: Gates::default(), balances: BTreeMap::new() };
+    let interval = watcher.settings.interval;
+    loop {
+        tokio::time::sleep(interval).await;
+        let claimed = watcher.store.claim_alert_watch(&watcher.node, interval * CLAIM_INTERVALS);
+        match claimed.await {
+            Ok(true) => {
+                if let Err(error) = watch.look(&watcher).await {
+                    warn!(%error, "alerts were not looked after");
+                }
+            }
+            // What was measured is out of date when it is this node's turn again.
+            Ok(false) => watch = Watch { gates: Gates::default(), balances: BTreeMap::new() },
+            Err(error) => warn!(%error, "alerts were not looked after"),
+        }
+    }
+}
+
+struct Watch {
+    gates: Gates,
+    balances: BTreeMap<Submitter, Balance>,
+}
+
+/// An account's balance as it was last read.
+#[derive(Default)]
+struct Balance {
+    history: BalanceHistory,
+    read_at: Option<Timestamp>,
+    /// The finding that is reported until the next reading says otherwise.
+    low: Option<(Wei, LowBalance)>,
+}
+
+impl Watch {
+    async fn look(&mut self, watcher: &Watcher) -> Result<(), StoreError> {
+        let mut facts = BTreeMap::new();
+        for of in watcher.chains() {
+            self.accounts(watcher, &of, &mut facts).await?;
+            self.balances(watcher, &of).await;
+        }
+        self.end(watcher, &facts).await?;
+        let (Age(age), page) = (watcher.settings.keep, Page::new(ALERTS_MAX)?);
+        watcher.store.forget_alerts(age, page).await.map(drop)
+    }
+
+    async fn accounts(
+        &mut self,
+        watcher: &Watcher,
+        of: &WatchedChain,
+        facts: &mut BTreeMap<Submitter, AccountFacts>,
+    ) -> Result<(), StoreError> {
+        let (page, mut after) = (Page::new(Page::MAX)?, None);
+        for _ in 0..PAGES_MAX {
+            let found = watcher.store.submitters(of.engine.chain_id(), after, page).await?;
+            let Some(last) = found.last() else { break };
+            after = Some(last.record.submitter.address);
+            let is_last = found.len() < page.limit() as usize;
+            let now = watcher.clock.now();
+            for overview in &found {
+                facts.insert(overview.record.submitter, facts_of(overview));
+                self.sends(watcher, overview, now);
+            }
+            if let Some(max) = of.engine.reservations_max() {
+                self.reservations(watcher, &found, max).await?;
+            }
+            if is_last {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends without a receipt, and sends with an unknown outcome.
+    fn sends(&mut self, watcher: &Watcher, overview: &SubmitterOverview, now: Timestamp) {
+        let (settings, subject) =
+            (&watcher.settings, AlertSubject::account(overview.record.submitter));
+        let sent = count(overview, |state| {
+            matches!(
+                state,
+                TxState::Allocated(Allocated::UnknownSubmitResult)
+                    | TxState::Tracking(Tracking::Pending | Tracking::Stale)
+            )
+        });
+        let oldest = overview.oldest_open.map_or(Duration::ZERO, |at| now.since(at));
+        let is_old = oldest >= settings.receipt_backlog_age;
+        let found = Found {
+            kind: AlertKind::ReceiptBacklog,
+            subject: &subject,
+            threshold: Threshold::halving(settings.receipt_backlog, Duration::ZERO),
+            measured: if is_old { sent } else { 0 },
+        };
+        self.gates.judge(&watcher.collector, now, found, || {
+            format!(
+                "{sent} sent transactions wait for a receipt; the oldest open one is {} s old",
+                oldest.as_secs()
+            )
+        });
+        let grey =
+            count(overview, |state| state == TxState::Allocated(Allocated::UnknownSubmitResult));
+        let found = Found {
+            kind: AlertKind::GreyZone,
+            subject: &subject,
+            threshold: Threshold::condition(settings.grey_zone_after),
+            measured: grey,
+        };
+        self.gates.judge(&watcher.collector, now, found, || {
+            format!("it is not known whether a node has {grey} transactions that were sent")
+        });
+    }
+
+    async fn reservations(
+        &mut self,
+        watcher: &Watcher,
+        of: &[SubmitterOverview],
+        max: u32,
+    ) -> Result<(), StoreError> {
+        let submitters: Vec<Submitter> = of.iter().map(|it| it.record.submitter).collect();
+        let counts = watcher.store.reserved_counts(&submitters).await?;
+        let now = watcher.clock.now();
+        let percent = watcher.settings.reservations_percent;
+        for (submitter, held) in submitters.into_iter().zip(counts) {
+            let found = Found {
+                kind: AlertKind::ReservationsPilingUp,
+                subject: &AlertSubject::account(submitter),
+                threshold: Threshold::halving(percent, Duration::ZERO),
+                measured: held.saturating_mul(100) / u64::from(max.max(1)),
+            };
+            self.gates.judge(&watcher.collector, now, found, || {
+                format!("callers hold {held} nonces of {max}")
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the balances that were read longest ago, and reports those that were low when they were read.
+    async fn balances(&mut self, watcher: &Watcher, of: &WatchedChain) {
+        let (settings, chain_id) = (&watcher.settings, of.engine.chain_id());
+        if settings.balance_floor.is_none() && settings.low_balance_days == 0 {
+            return;
+        }
+        let served = of.engine.accounts().served().borrow().clone();
+        let served: Vec<Submitter> =
+            served.accounts().map(|address| Submitter::new(chain_id, address)).collect();
+        self.balances.retain(|known, _| known.chain_id != chain_id || served.contains(known));
+        for submitter in &served {
+            self.balances.entry(*submitter).or_default();
+        }
+        let mut due: Vec<(Option<Timestamp>, Submitter)> = self
+            .balances
+            .iter()
+            .filter(|(known, _)| known.chain_id == chain_id)
+            .map(|(known, balance)| (balance.read_at, *known))
+            .collect();
+        due.sort();
+        for (_, submitter) in due.into_iter().take(BALANCES_MAX) {
+            let read = of.engine.balance(submitter.address).await;
+            let Some(entry) = self.balances.get_mut(&submitter) else { continue };
+            let now = watcher.clock.now();
+            entry.read_at = Some(now);
+            // One that can't be read is no news about it.
+            let Ok(balance) = read else { continue };
+            entry.history.note(balance, now);
+            let burn = entry.history.burn_per_day();
+            let low =
+                judge_balance(balance, settings.balance_floor, burn, settings.low_balance_days);
+            entry.low = low.map(|low| (balance, low));
+        }
+        for (submitter, entry) in self.balances.iter().filter(|(it, _)| it.chain_id == chain_id) {
+            let Some((balance, low)) = entry.low else { continue };
+            report_low(watcher, *submitter, balance, low);
+        }
+    }
+
+    /// Ends the alerts that are over.
+    async fn end(
+        &self,
+        watcher: &Watcher,
+        facts: &BTreeMap<Submitter, AccountFacts>,
+    ) -> Result<(), StoreError> {
+        for alert in watcher.store.alerts(true, Page::new(ALERTS_MAX)?).await? {
+            let account = alert.subject.submitter().and_then(|of| facts.get(&of)).copied();
+            let resolve_after = watcher.settings.resolve_after;
+            if is_over(alert.kind, alert.unseen, account, resolve_after)
+                && watcher.store.resolve_alert(alert.alert_id, alert.seen_at).await?
+            {
+                let (kind, subject) = (alert.kind, &alert.subject);
+                info!(target: "tollgate::alert", %kind, %subject, "alert resolved");
+                watcher.changed.notify_one();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn report_low(watcher: &Watcher, of: Submitter, balance: Wei, low: LowBalance) {
+    let (kind, shown) = (AlertKind::LowBalance, format_eth(&balance.to_string()));
+    let (level, detail) = match low {
+        LowBalance::BelowFloor { floor } => {
+            let floor = format_eth(&floor.to_string());
+            (kind.info().level, format!("the balance of {shown} is below the floor of {floor}"))
+        }
+        LowBalance::FewDays { days: 0 } => {
+            (EMPTY_SOON, format!("the balance of {shown} lasts for less than a day"))
+        }
+        LowBalance::FewDays { days } => {
+            (kind.info().level, format!("the balance of {shown} lasts for {days} days"))
+        }
+    };
+    watcher.collector.report(kind, AlertSubject::account(of), level, &detail);
+}
+
+fn count(overview: &SubmitterOverview, is_counted: impl Fn(TxState) -> bool) -> u64 {
+    let counted = overview.depth.iter().filter(|(state, _)| is_counted(*state));
+    counted.map(|(_, number)| number).sum()
+}
+
+fn facts_of(overview: &SubmitterOverview) -> AccountFacts {
+    AccountFacts {
+        open: count(overview, |state| !state.is_final()),
+        stuck: count(overview, |state| matches!(state, TxState::Stuck(_))),
+        status: overview.record.status,
+    }
+}

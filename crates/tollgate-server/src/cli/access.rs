@@ -1,0 +1,245 @@
+//! `tollgate api-key`: makes, lists, revokes and rotates API keys in a database, with or without a running node.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use tollgate_api::{format_time, parse_duration};
+use tollgate_model::access::{ApiKey, KeyId, KeyScope, RateLimit, Rights, Roles, Tenant};
+use tollgate_model::account_pool::PoolName;
+use tollgate_model::ids::parse_address;
+use tollgate_model::port::clock::Clock;
+use tollgate_model::port::{NoCheckpoints, Store};
+use tollgate_model::{Address, ChainId, Text};
+use tollgate_server::api_keys::{EXPIRY_MAX, GRACE_MAX, KeyAdmin, MadeKey, NewKey};
+
+use super::table::Table;
+use super::{log, runtime};
+use crate::clock::SystemClock;
+use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
+use crate::database::Database;
+use crate::failure::Failure;
+
+#[derive(Args)]
+pub(super) struct ApiKeyArgs {
+    #[command(subcommand)]
+    command: ApiKeyCommand,
+}
+
+#[derive(Subcommand)]
+enum ApiKeyCommand {
+    /// Make a key and print its secret, which is shown this once.
+    New(NewArgs),
+    /// List all keys, without secrets.
+    List(ListArgs),
+    /// End a key at all nodes within 5 seconds.
+    Revoke(RevokeArgs),
+    /// Make a new key with the same rights; the old one stays valid for a while.
+    Rotate(RotateArgs),
+}
+
+#[derive(Args)]
+struct NewArgs {
+    #[command(flatten)]
+    flags: DatabaseFlags,
+    /// User and purpose of the key.
+    #[arg(long)]
+    name: String,
+    /// Roles, separated by commas: read, submit, operate, admin.
+    #[arg(long, value_parser = Roles::parse, value_name = "ROLES")]
+    role: Roles,
+    /// Request ids and transactions of its own, apart from those of other tenants.
+    #[arg(long, value_parser = tenant)]
+    tenant: Option<Tenant>,
+    /// A chain that the key is for; may be repeated. Without it, every chain.
+    #[arg(long, value_name = "ID", value_parser = chain)]
+    chain: Vec<ChainId>,
+    /// An account that the key is for; may be repeated. Without it and --pool, every account.
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    submitter: Vec<Address>,
+    /// An account pool that the key is for; may be repeated.
+    #[arg(long, value_name = "NAME", value_parser = pool)]
+    pool: Vec<PoolName>,
+    /// Requests per second at each node, and how many at once: 20 or 20/100. Without it, no limit.
+    #[arg(long, value_name = "RATE")]
+    rate: Option<RateLimit>,
+    /// Validity of the key: 90d, 12h. Without it, until the key is revoked.
+    #[arg(long, value_name = "DURATION", value_parser = lifetime)]
+    expires: Option<Duration>,
+    /// Print the secret alone, for scripts.
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Args)]
+struct ListArgs {
+    #[command(flatten)]
+    flags: DatabaseFlags,
+}
+
+#[derive(Args)]
+struct RevokeArgs {
+    #[command(flatten)]
+    flags: DatabaseFlags,
+    /// The key's id: the twelve characters after tg_live_.
+    #[arg(value_parser = KeyId::new)]
+    key_id: KeyId,
+}
+
+#[derive(Args)]
+struct RotateArgs {
+    #[command(flatten)]
+    flags: DatabaseFlags,
+    /// The key's id: the twelve characters after tg_live_.
+    #[arg(value_parser = KeyId::new)]
+    key_id: KeyId,
+    /// Validity of the old key from now on, at most 30d.
+    #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = grace)]
+    grace: Duration,
+    /// Print the secret alone, for scripts.
+    #[arg(long)]
+    quiet: bool,
+}
+
+fn tenant(text: &str) -> Result<Tenant, String> {
+    Tenant::new(text).map_err(|error| error.problem)
+}
+
+fn pool(text: &str) -> Result<PoolName, String> {
+    PoolName::new(text).map_err(|error| error.problem)
+}
+
+fn chain(text: &str) -> Result<ChainId, String> {
+    let id = text.parse().ok().and_then(|id| ChainId::new(id).ok());
+    id.ok_or_else(|| "must be the id of a chain, in decimal".to_owned())
+}
+
+/// Days, or a duration in smaller units.
+fn days(text: &str) -> Option<Duration> {
+    match text.strip_suffix('d') {
+        Some(days) => days.parse::<u64>().ok()?.checked_mul(24 * 3_600).map(Duration::from_secs),
+        None => parse_duration(text),
+    }
+}
+
+fn lifetime(text: &str) -> Result<Duration, String> {
+    let fits = |time: &Duration| !time.is_zero() && *time <= EXPIRY_MAX;
+    days(text).filter(fits).ok_or_else(|| "must be like 90d or 12h, at most 3650d".to_owned())
+}
+
+fn grace(text: &str) -> Result<Duration, String> {
+    let fits = |time: &Duration| *time <= GRACE_MAX;
+    days(text).filter(fits).ok_or_else(|| "must be like 24h or 7d, at most 30d".to_owned())
+}
+
+pub(super) fn run(args: ApiKeyArgs) -> Result<ExitCode, Failure> {
+    match args.command {
+        ApiKeyCommand::New(args) => new(args),
+        ApiKeyCommand::List(args) => list(args),
+        ApiKeyCommand::Revoke(args) => within(args.flags, async |admin| {
+            let key = admin.revoke(&args.key_id).await?;
+            println!("{} is revoked; nodes refuse it within 5 seconds", key.id);
+            Ok(())
+        }),
+        ApiKeyCommand::Rotate(args) => within(args.flags, async |admin| {
+            let made = admin.rotate(&args.key_id, args.grace).await?;
+            print(&made, args.quiet);
+            Ok(())
+        }),
+    }
+}
+
+fn new(args: NewArgs) -> Result<ExitCode, Failure> {
+    let scope = KeyScope::new(args.chain, args.submitter, args.pool)?;
+    let rights = Rights { roles: args.role, scope, tenant: args.tenant };
+    let expires_at = args.expires.map(|time| SystemClock.now().after(time));
+    let new = NewKey { name: key_name(args.name)?, rights, rate: args.rate, expires_at };
+    within(args.flags, async |admin| {
+        print(&admin.make(new).await?, args.quiet);
+        Ok(())
+    })
+}
+
+/// A name that can stand in a line of a log.
+fn key_name(name: String) -> Result<Text<100>, Failure> {
+    if name.trim().is_empty() || name.chars().any(char::is_control) {
+        return Err("--name: must not be blank or hold control characters".into());
+    }
+    Ok(Text::new("name", name)?)
+}
+
+/// The secret goes to the standard output; it is written nowhere else.
+fn print(made: &MadeKey, is_quiet: bool) {
+    println!("{}", *made.secret);
+    if is_quiet {
+        return;
+    }
+    let key = &made.key;
+    let end = key
+        .expires_at
+        .map_or("until it is revoked".to_owned(), |at| format!("until {}", format_time(at)));
+    eprintln!("Key {} ({}), {}, {end}.", key.id, key.name, key.rights.roles);
+    eprintln!("This is the only time that the secret is shown: only its hash is stored.");
+}
+
+fn list(args: ListArgs) -> Result<ExitCode, Failure> {
+    within(args.flags, async |admin| {
+        let head = ["ID", "NAME", "ROLES", "TENANT", "SCOPE", "RATE", "STATE", "LAST USED"];
+        let mut table = Table::new(head);
+        let now = SystemClock.now();
+        for key in admin.all().await? {
+            let state = match (key.revoked_at, key.expires_at) {
+                (Some(at), _) => format!("revoked {}", format_time(at)),
+                (None, Some(end)) if end <= now => format!("expired {}", format_time(end)),
+                (None, Some(end)) => format!("until {}", format_time(end)),
+                (None, None) => "valid".to_owned(),
+            };
+            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
+            table.row([
+                key.id.to_string(),
+                key.name.to_string(),
+                key.rights.roles.to_string(),
+                or_dash(key.rights.tenant.as_ref().map(ToString::to_string)),
+                scope(&key),
+                or_dash(key.rate.map(|rate| rate.to_string())),
+                state,
+                or_dash(key.last_used_at.map(format_time)),
+            ]);
+        }
+        match table.print() {
+            // Nobody reads the output any more.
+            Ok(()) | Err(_) => Ok(()),
+        }
+    })
+}
+
+fn scope(key: &ApiKey) -> String {
+    let scope = &key.rights.scope;
+    if scope.is_everything() {
+        return "all".to_owned();
+    }
+    let parts = [
+        ("chains", scope.stored_chains()),
+        ("submitters", scope.stored_submitters()),
+        ("pools", scope.stored_pools()),
+    ];
+    let parts = parts.into_iter().filter(|(_, list)| !list.is_empty());
+    parts.map(|(name, list)| format!("{name} {list}")).collect::<Vec<_>>().join("; ")
+}
+
+/// Runs a command on the database of the settings.
+fn within<F>(flags: DatabaseFlags, command: F) -> Result<ExitCode, Failure>
+where
+    F: AsyncFnOnce(&KeyAdmin<'_>) -> Result<(), Failure>,
+{
+    let settings = load(flags.into_flags(), Purpose::Database)?.settings;
+    log(LogFormat::Pretty, "warn");
+    runtime()?.block_on(async {
+        let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
+        let open = || database.try_open(Arc::new(NoCheckpoints));
+        let store: Arc<dyn Store> = database.retry(wait, open).await?;
+        command(&KeyAdmin::of_database(&*store, SystemClock.now())).await?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
