@@ -53,6 +53,10 @@ pub struct NewAccount {
     #[schema(min_items = 1, max_items = 200)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_calls: Option<Vec<String>>,
+    /// For the audit log: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A change of an account's own settings. What is left out stays; null takes a setting back to the chain's.
@@ -86,6 +90,10 @@ pub struct AccountChange {
     /// `false`: new transactions are refused; open ones go on to their end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
+    /// For the audit log: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// Tells null from a missing field.

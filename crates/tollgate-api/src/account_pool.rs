@@ -14,6 +14,10 @@ pub struct NewPool {
     /// Accounts of the chain that are submitters: from 1 to 1000.
     #[schema(value_type = Vec<schema::Address>, required)]
     pub members: Vec<String>,
+    /// For the audit log: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A pool with the load of its members.

@@ -36,6 +36,10 @@ pub struct NewApiKey {
     /// When it ends. Without it, the key is valid until it is revoked.
     #[schema(value_type = Option<schema::Time>)]
     pub expires_at: Option<String>,
+    /// For the audit log: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// The wish for a new key in the place of another one.
@@ -45,6 +49,10 @@ pub struct RotateApiKey {
     /// The time for which the old key stays valid, like `30m` or `24h`: at most 720h, and 24h if it is left out.
     #[schema(value_type = Option<String>)]
     pub grace: Option<String>,
+    /// For the audit log: up to 500 bytes.
+    #[schema(value_type = Option<schema::ReasonText>)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
 }
 
 /// A key, without its secret.

@@ -104,7 +104,7 @@ pub struct SubmitterEntry {
     /// The event, in one word: `paused`, `resumed`, `protected`, `mode_changed`,
     /// `cursor_moved`.
     pub event: String,
-    /// The reason that was given, or from where to where.
+    /// The reason that was given, or from where to where; null if the caller must not see it.
     #[schema(required)]
     pub detail: Option<String>,
 }

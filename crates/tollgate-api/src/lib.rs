@@ -11,6 +11,7 @@ mod action;
 mod amount;
 mod api_key;
 mod attempt;
+mod audit;
 mod call;
 mod chain;
 mod code;
@@ -43,6 +44,7 @@ pub use action::{ActionAnswer, ActionOutcome, NewPayload, Reason, Replacement};
 pub use amount::{format_eth, parse_amount};
 pub use api_key::{ApiKey, ApiKeyPage, MadeApiKey, NewApiKey, RotateApiKey};
 pub use attempt::{Attempt, Fees};
+pub use audit::AuditEntry;
 pub use call::{check_fees, read_address, read_hash, read_hex};
 pub use chain::{Chain, ChainList, ChainWithEndpoints, Endpoint, Ready};
 pub use code::ErrorCode;
@@ -58,7 +60,7 @@ pub use invalid::{Invalid, quoted, shortened};
 pub use nonce::{Reservation, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
 pub use number::{NUMBER_FORMS, Number, parse_number};
 pub use page::{
-    HistoryPage, PoolPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage,
+    AuditPage, HistoryPage, PoolPage, ReservationPage, SubmitterHistoryPage, SubmitterPage, TxPage,
 };
 pub use preference::{WaitPreference, WaitUntil};
 pub use problem::{FeeCapReached, MinimumFees, MissingFunds, Problem};

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::account_pool::PoolEntry;
+use crate::audit::AuditEntry;
 use crate::history::{HistoryEntry, SubmitterEntry};
 use crate::nonce::Reservation;
 use crate::submitter::Submitter;
@@ -35,6 +36,8 @@ pages! {
     PoolPage: PoolEntry, String = "The `cursor` of the next page; null after the last one.";
     /// A page of a submitter's audit trail, oldest first.
     SubmitterHistoryPage: SubmitterEntry, u64 = "The `after` of the next page; null after the last one.";
+    /// A page of the audit log, newest first. It may be shorter than asked for, also if there are more.
+    AuditPage: AuditEntry, String = "The `cursor` of the next page; null after the last one.";
     /// A page of nonces, lowest first.
     ReservationPage: Reservation, String = "The `cursor` of the next page; null after the last one.";
 }

@@ -23,6 +23,9 @@ pub const POOLS: &str = "/api/v1/pools";
 /// The API keys.
 pub const API_KEYS: &str = "/api/v1/api-keys";
 
+/// The audit log.
+pub const AUDIT: &str = "/api/v1/audit";
+
 /// One transaction.
 pub fn tx(tx_id: &str) -> String {
     format!("{TX}/{}", escaped(tx_id))

@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use thiserror::Error;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tollgate_metrics::{ChainMetrics, CreateResult};
 use tollgate_model::authorization::AuthorizationRefused;
 use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::signer::PreSigned;
-use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, TxRecord};
+use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, Payload, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::schedule::BadSchedule;
-use tollgate_model::{Intent, Nonce, PrivateRoute, RequestId, TxId};
+use tollgate_model::{Intent, Nonce, PrivateRoute, RequestId, Submitter, Text, TxId};
 
 use crate::errors::Unserved;
 
@@ -168,6 +169,61 @@ impl From<NoEstimate> for CreateError {
         match why {
             NoEstimate::Refused(refusal) => Self::Refused(refusal),
             NoEstimate::Unavailable(why) => Unserved::unavailable(why).into(),
+        }
+    }
+}
+
+/// A create that was looked up and filled in. Nothing of it is written yet.
+#[derive(Debug)]
+pub enum PreparedCreate {
+    /// The same request was made before: this is its transaction (I7).
+    Known(TxId),
+    /// The submitter's worker decides about it.
+    New(Box<NewCreate>),
+}
+
+impl PreparedCreate {
+    /// With its author, who is named in the first entry of the transaction's history.
+    pub fn by(mut self, author: Option<Text<200>>) -> Self {
+        if let Self::New(new) = &mut self {
+            new.author = author;
+        }
+        self
+    }
+}
+
+/// A new create for the submitter's worker.
+#[derive(Debug)]
+pub struct NewCreate {
+    pub(crate) submitter: Submitter,
+    pub(crate) request_id: Option<RequestId>,
+    pub(crate) intent: Intent,
+    pub(crate) payload: Payload,
+    pub(crate) author: Option<Text<200>>,
+    pub(crate) signed: Option<(Nonce, NewAttempt)>,
+    /// When the look-up of the request began.
+    pub(crate) looked_up: Instant,
+    pub(crate) timer: CreateTimer,
+}
+
+/// A create whose outcome can be waited for.
+#[must_use = "the outcome is not known before it was waited for"]
+#[derive(Debug)]
+pub enum PendingCreate {
+    /// Nothing has to be waited for.
+    Decided(Result<Created, CreateError>),
+    /// The submitter's worker has it.
+    Queued(oneshot::Receiver<Result<Created, CreateError>>),
+}
+
+impl PendingCreate {
+    /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
+    /// committed.
+    pub async fn decided(self) -> Result<Created, CreateError> {
+        let gone = || Unserved::unavailable("the worker stopped; ask again");
+        match self {
+            Self::Decided(outcome) => outcome,
+            Self::Queued(answer) => answer.await.map_err(|_| gone())?,
         }
     }
 }

@@ -13,13 +13,14 @@ use tollgate_model::refusal::{
     judge_gas, judge_price,
 };
 use tollgate_model::schedule::{self, is_due};
-use tollgate_model::{
-    GasPrice, Intent, Nonce, RequestId, Route, Submitter, Timestamp, TxId, U256, Wei,
-};
+use tollgate_model::{GasPrice, Intent, RequestId, Route, Submitter, Timestamp, TxId, U256, Wei};
 
 use crate::authorizations::authorize;
 use crate::context::Context;
-use crate::create::{CreateError, CreateTimer, Created, SignedIntent, Simulated};
+use crate::create::{
+    CreateError, CreateTimer, Created, NewCreate, PendingCreate, PreparedCreate, SignedIntent,
+    Simulated,
+};
 use crate::engine::Engine;
 use crate::errors::Unserved;
 use crate::worker::{Command, CreateJob};
@@ -80,7 +81,9 @@ impl Engine {
             false => Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?,
         };
         let (signed, timer) = (None, timer.clone());
-        let new = NewCreate { submitter, request_id, intent, payload, signed, looked_up, timer };
+        let author = None;
+        let new =
+            NewCreate { submitter, request_id, intent, payload, author, signed, looked_up, timer };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
@@ -123,7 +126,9 @@ impl Engine {
         check_route(&self.context, &intent)?;
         authorize(&self.context, submitter, &mut intent).await?;
         let (signed, timer) = (Some((nonce, attempt)), timer.clone());
-        let new = NewCreate { submitter, request_id, intent, payload, signed, looked_up, timer };
+        let author = None;
+        let new =
+            NewCreate { submitter, request_id, intent, payload, author, signed, looked_up, timer };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
@@ -138,11 +143,21 @@ impl Engine {
             }
             PreparedCreate::New(new) => *new,
         };
-        let NewCreate { submitter, request_id, intent, payload, signed, looked_up, timer } = new;
+        let NewCreate { submitter, request_id, intent, payload, author, signed, looked_up, timer } =
+            new;
         let (reply, answer) = oneshot::channel();
         let (tx_id, watch) = (self.context.ids.tx_id(), timer.clone());
-        let create =
-            CreateJob { tx_id, request_id, intent, payload, signed, looked_up, reply, timer };
+        let create = CreateJob {
+            tx_id,
+            request_id,
+            intent,
+            payload,
+            author,
+            signed,
+            looked_up,
+            reply,
+            timer,
+        };
         match enqueue(self, submitter, create) {
             Ok(()) => PendingCreate::Queued(answer),
             Err(error) => {
@@ -411,48 +426,4 @@ fn enqueue(
         }
     }
     Err(Unserved::unavailable("the worker stopped").into())
-}
-
-/// A create that was looked up and filled in. Nothing of it is written yet.
-#[derive(Debug)]
-pub enum PreparedCreate {
-    /// The same request was made before: this is its transaction (I7).
-    Known(TxId),
-    /// The submitter's worker decides about it.
-    New(Box<NewCreate>),
-}
-
-/// A new create for the submitter's worker.
-#[derive(Debug)]
-pub struct NewCreate {
-    submitter: Submitter,
-    request_id: Option<RequestId>,
-    intent: Intent,
-    payload: Payload,
-    signed: Option<(Nonce, NewAttempt)>,
-    /// When the look-up of the request began.
-    looked_up: Instant,
-    timer: CreateTimer,
-}
-
-/// A create whose outcome can be waited for.
-#[must_use = "the outcome is not known before it was waited for"]
-#[derive(Debug)]
-pub enum PendingCreate {
-    /// Nothing has to be waited for.
-    Decided(Result<Created, CreateError>),
-    /// The submitter's worker has it.
-    Queued(oneshot::Receiver<Result<Created, CreateError>>),
-}
-
-impl PendingCreate {
-    /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
-    /// committed.
-    pub async fn decided(self) -> Result<Created, CreateError> {
-        let gone = || Unserved::unavailable("the worker stopped; ask again");
-        match self {
-            Self::Decided(outcome) => outcome,
-            Self::Queued(answer) => answer.await.map_err(|_| gone())?,
-        }
-    }
 }

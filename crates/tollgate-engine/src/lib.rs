@@ -54,11 +54,12 @@ pub use accounts::{AccountError, Accounts, NewAccount, OpenedAccount};
 pub use act::{
     ActError, Acted, Action, Fill, Filled, ModeChanged, Operator, PauseOutcome, Reconciled,
 };
-pub use create::{CreateError, Created, SignedIntent, Simulated};
+pub use create::{
+    CreateError, Created, NewCreate, PendingCreate, PreparedCreate, SignedIntent, Simulated,
+};
 pub use default_ports::{LoggedAlerts, RandomIds};
 pub use engine::{Engine, EnginePorts};
 pub use errors::{Cause, Unserved};
-pub use intake::{NewCreate, PendingCreate, PreparedCreate};
 pub use options::{EngineOptions, Policies, ReservationLimits};
 pub use placement::{Destination, Place};
 pub use reserve::{Reservations, ReserveError};

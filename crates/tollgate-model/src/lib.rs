@@ -16,7 +16,7 @@
 //! Before there is a transaction: [`refusal`] (would the chain certainly refuse it), [`account_pool`] (which
 //! member of a pool takes it).
 //!
-//! About callers: [`access`] (which calls an API key allows). About nodes: [`ownership`] (which node should own a submitter).
+//! About callers: [`access`] (which calls an API key allows), [`audit`] (who asked for a change). About nodes: [`ownership`] (which node should own a submitter).
 //! About people: [`alert`] (what they are told, when, and when it is over), [`doctor`] (why an account makes no
 //! progress, from what endpoints tell). About receivers outside: [`event`] (what a change reports). What both
 //! stores share is in [`sql`].
@@ -32,6 +32,7 @@ pub mod account_pool;
 pub mod alert;
 pub mod amount;
 pub mod answer;
+pub mod audit;
 pub mod authorization;
 pub mod bump;
 pub mod burn;

@@ -6,7 +6,7 @@
 //! (accounts that are opened while nodes run), [`AccountPoolStore`] (named sets of accounts),
 //! [`ApiKeyStore`] (keys of callers), [`RetentionStore`] (finished transactions that are removed),
 //! [`RestoreStore`] (a database that was restored from a backup), [`AlertStore`] (alerts, and the notices
-//! about them), [`EventStore`] (events for receivers outside).
+//! about them), [`EventStore`] (events for receivers outside), [`AuditStore`] (who asked for a change).
 //! [`Chain`](chain::Chain), [`Signer`](signer::Signer), [`Clock`](clock::Clock),
 //! [`Ids`](ids::Ids) and [`StuckPolicy`](policy::StuckPolicy) are the rest.
 
@@ -15,6 +15,7 @@ pub mod account_pool;
 pub mod alert;
 pub mod alert_store;
 pub mod api_key;
+pub mod audit;
 pub mod batch;
 pub mod chain;
 pub mod checkpoint;
@@ -41,6 +42,7 @@ pub use alert_store::{
     AlertNotice, AlertPhase, AlertReport, AlertStore, NoticeClaim, NoticeOutcome, StoredAlert,
 };
 pub use api_key::{ApiKeyStore, StoredApiKey};
+pub use audit::AuditStore;
 pub use batch::{
     AttemptKind, BatchLimits, Confirmations, CreateAnswer, CursorMove, Evidence, Fees, FencedBatch,
     Judgement, ModeChange, NewAttempt, NewTx, Payload, Schedule, Section, SectionFacts,
@@ -77,6 +79,7 @@ pub trait Store:
     + RestoreStore
     + AlertStore
     + EventStore
+    + AuditStore
 {
 }
 
@@ -93,5 +96,6 @@ impl<T> Store for T where
         + RestoreStore
         + AlertStore
         + EventStore
+        + AuditStore
 {
 }

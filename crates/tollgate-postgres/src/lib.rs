@@ -12,6 +12,7 @@ mod account;
 mod account_pool;
 mod alert;
 mod api_key;
+mod audit;
 mod batch;
 mod connection;
 mod db;

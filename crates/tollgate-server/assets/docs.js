@@ -125,6 +125,11 @@ function bodyEditor(body) {
     schemaDetails(content.schema, 0)) };
 }
 
+// Someone who is logged in sends with the session's token; others type a key.
+const session = document.getElementById("session");
+const keyBox = document.getElementById("key");
+const typedKey = () => (keyBox ? keyBox.value.trim() : "");
+
 // The address and the headers that the inputs make.
 function written(path, inputs) {
   let url = path;
@@ -147,7 +152,7 @@ function curl(path, verb, inputs, editor) {
   const words = ["curl"];
   if (verb !== "get") words.push("-X " + verb.toUpperCase());
   words.push(quoted(location.origin + url));
-  if (document.getElementById("key").value.trim()) words.push("-H 'authorization: Bearer '\"$TOLLGATE_API_KEY\"");
+  if (session || typedKey()) words.push("-H 'authorization: Bearer '\"$TOLLGATE_API_KEY\"");
   if (editor) headers["content-type"] = "application/json";
   for (const [name, value] of Object.entries(headers)) words.push("-H " + quoted(name + ": " + value));
   if (editor) words.push("-d " + quoted(editor.area.value));
@@ -157,8 +162,8 @@ function curl(path, verb, inputs, editor) {
 async function send(path, verb, inputs, editor, out, button) {
   const { url, headers } = written(path, inputs);
   if (editor) headers["content-type"] = "application/json";
-  const key = document.getElementById("key").value.trim();
-  if (key) headers.authorization = "Bearer " + key;
+  if (session) headers["x-csrf-token"] = session.dataset.csrf;
+  else if (typedKey()) headers.authorization = "Bearer " + typedKey();
   button.disabled = true;
   out.replaceChildren(make("p", { class: "kind" }, "Waiting …"));
   const begun = performance.now();

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 use tollgate_model::access::{ApiKey, KeyId, KeySecret, RateLimit, Rights};
+use tollgate_model::audit::{AuditAuthor, AuditEntry, AuditedAction};
 use tollgate_model::port::{Store, StoreError, StoredApiKey};
 use tollgate_model::{Text, Timestamp};
 use zeroize::Zeroizing;
@@ -74,7 +75,9 @@ pub enum KeyError {
 pub struct KeyAdmin<'a> {
     store: &'a dyn Store,
     now: Timestamp,
-    author: Text<100>,
+    author: AuditAuthor,
+    /// For the audit log.
+    reason: Option<Text<500>>,
     rights: Rights,
     expires_at: Option<Timestamp>,
 }
@@ -82,15 +85,31 @@ pub struct KeyAdmin<'a> {
 impl<'a> KeyAdmin<'a> {
     /// Somebody with access to the database: it may do everything.
     pub fn of_database(store: &'a dyn Store, now: Timestamp) -> Self {
-        let author = Text::lossy("cli");
-        Self { store, now, author, rights: Rights::all(), expires_at: None }
+        let (author, rights) = (AuditAuthor::command_line(), Rights::all());
+        Self { store, now, author, reason: None, rights, expires_at: None }
     }
 
     /// An administrator with this key.
-    pub fn with_key(store: &'a dyn Store, now: Timestamp, key: &ApiKey) -> Self {
-        let author = Text::lossy(key.id.as_str());
+    pub fn with_key(
+        store: &'a dyn Store,
+        now: Timestamp,
+        key: &ApiKey,
+        author: AuditAuthor,
+    ) -> Self {
         let (rights, expires_at) = (key.rights.clone(), key.expires_at);
-        Self { store, now, author, rights, expires_at }
+        Self { store, now, author, reason: None, rights, expires_at }
+    }
+
+    /// With a reason for what it does, for the audit log.
+    pub fn because(self, reason: Option<Text<500>>) -> Self {
+        Self { reason, ..self }
+    }
+
+    /// Records a change right before it is made.
+    async fn record(&self, action: AuditedAction, id: &KeyId) -> Result<(), StoreError> {
+        let (author, reason) = (self.author.clone(), self.reason.clone());
+        let subject = Text::lossy(id.as_str());
+        self.store.record_audit(&AuditEntry { author, action, subject, reason }).await
     }
 
     /// All keys that the administrator may see, after a change, in the order of their changes. `next` continues.
@@ -121,13 +140,24 @@ impl<'a> KeyAdmin<'a> {
 
     /// Makes a key.
     pub async fn make(&self, new: NewKey) -> Result<MadeKey, KeyError> {
-        self.check(&new)?;
+        let secret = self.prepare(&new).await?;
+        self.record(AuditedAction::MakeApiKey, secret.id()).await?;
+        self.put(new, secret).await
+    }
+
+    /// Checks whether the key may be made; its secret.
+    async fn prepare(&self, new: &NewKey) -> Result<KeySecret, KeyError> {
+        self.check(new)?;
         let many = Self::of_database(self.store, self.now).all().await?;
         if many.len() >= KEYS_MAX {
             return Err(KeyError::Full);
         }
+        random_secret()
+    }
+
+    async fn put(&self, new: NewKey, secret: KeySecret) -> Result<MadeKey, KeyError> {
         let NewKey { name, rights, rate, expires_at } = new;
-        let secret = random_secret()?;
+        let created_by = self.author.key_id.as_ref().map_or("cli", KeyId::as_str);
         let key = ApiKey {
             id: secret.id().clone(),
             name,
@@ -135,7 +165,7 @@ impl<'a> KeyAdmin<'a> {
             rights,
             rate,
             created_at: self.now,
-            created_by: self.author.clone(),
+            created_by: Text::lossy(created_by),
             expires_at,
             revoked_at: None,
             last_used_at: None,
@@ -162,6 +192,8 @@ impl<'a> KeyAdmin<'a> {
 
     /// Revokes a key. A key that is revoked stays as it is.
     pub async fn revoke(&self, id: &KeyId) -> Result<ApiKey, KeyError> {
+        self.find(id).await?;
+        self.record(AuditedAction::RevokeApiKey, id).await?;
         let revoked_at = |key: &ApiKey| key.revoked_at.or(Some(self.now));
         self.change(id, |key| Ok(ApiKey { revoked_at: revoked_at(&key), ..key })).await
     }
@@ -178,7 +210,9 @@ impl<'a> KeyAdmin<'a> {
             rate: key.rate,
             expires_at: lifetime.map(|lifetime| self.now.after(lifetime)),
         };
-        let made = self.make(new).await?;
+        let secret = self.prepare(&new).await?;
+        self.record(AuditedAction::RotateApiKey, id).await?;
+        let made = self.put(new, secret).await?;
         let end = self.now.after(grace);
         let earlier = |key: &ApiKey| Some(key.expires_at.map_or(end, |expiry| expiry.min(end)));
         self.change(id, |key| Ok(ApiKey { expires_at: earlier(&key), ..key })).await?;

@@ -2,6 +2,7 @@
 
 mod access;
 mod alerting;
+mod audit;
 mod backup;
 mod bench;
 mod completions;
@@ -56,6 +57,8 @@ enum Command {
     Pool(pool::PoolArgs),
     /// List, show and change the submitters of a running node.
     Submitter(submitter::SubmitterArgs),
+    /// Read the audit log of a running node.
+    Audit(audit::AuditArgs),
     /// Print the feed of completions of a running node.
     Completions(completions::CompletionsArgs),
     /// Follow the events of a running node, and work with the receiver of events.
@@ -101,6 +104,7 @@ pub(crate) fn run() -> ExitCode {
         Command::Tx(args) => tx::run(args),
         Command::Pool(args) => pool::run(args),
         Command::Submitter(args) => submitter::run(args),
+        Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Events(args) => events::run(args),
         Command::Health(args) => health::run(args),

@@ -37,6 +37,7 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use crate::alerts::NodeAlerts;
+use crate::audit_log::AuditCleaner;
 use crate::clock::SystemClock;
 use crate::config::{ConfiguredChain, Settings, Source, own_url};
 use crate::database::Database;
@@ -66,6 +67,7 @@ pub(crate) struct Node {
     events: EventTasks,
     drain_wait: Duration,
     sampling: JoinHandle<()>,
+    _audit_cleaner: AuditCleaner,
 }
 
 /// The heartbeats of the chains that have started.
@@ -223,6 +225,7 @@ pub(crate) async fn start(
         |options| Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone());
     let (retention, drain_wait) = (retention.map(begin), settings.drain.wait);
     let sampling = tokio::spawn(chains.clone().keep_sampling());
+    let _audit_cleaner = AuditCleaner::start(start.store.clone(), settings.audit.keep.0);
     Ok(Node {
         sampling,
         chains,
@@ -233,6 +236,7 @@ pub(crate) async fn start(
         alerts,
         events,
         drain_wait,
+        _audit_cleaner,
     })
 }
 

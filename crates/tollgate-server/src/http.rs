@@ -4,6 +4,7 @@ mod access;
 mod account_pools;
 mod accounts;
 mod api_keys;
+mod audit;
 mod authorization;
 mod batch;
 mod body;
@@ -57,8 +58,10 @@ use utoipa_axum::routes;
 
 use crate::pages;
 
-pub(crate) use access::table::{Needed, needed};
-pub(crate) use access::{CALLER, Caller};
+use access::keys::ApiKeys;
+pub(crate) use access::keys::KnownKey;
+pub(crate) use access::table::{Needed, is_like, needed};
+pub(crate) use access::{AnsweredTo, CALLER, Caller, Counted};
 
 pub use browser::BrowserPolicy;
 pub use connections::{ConnectionLimits, Listener, ListenerKind, serve, serve_listener};
@@ -86,6 +89,8 @@ struct SharedApi {
     engines: Mutex<Vec<Engine>>,
     /// Callers see the confirmations of a transaction.
     exposes_confirmations: bool,
+    /// The keys of callers; `None` if none are asked for.
+    api_keys: Option<Arc<ApiKeys>>,
 }
 
 /// The state of the handlers of one chain.
@@ -108,6 +113,11 @@ impl Api {
     fn new(engine: Engine, store: Arc<dyn Store>, peers: Peers, shared: Arc<SharedApi>) -> Self {
         shared.engines.lock().unwrap_or_else(PoisonError::into_inner).push(engine.clone());
         Self { engine, store, peers: Arc::new(peers), feed_ends: Arc::default(), shared }
+    }
+
+    /// The keys of callers; `None` if none are asked for.
+    pub(crate) fn api_keys(&self) -> Option<&ApiKeys> {
+        self.shared.api_keys.as_deref()
     }
 
     /// The view of a chain, if this node follows it.
@@ -210,6 +220,7 @@ fn node_documented() -> OpenApiRouter<Chains> {
         .routes(routes!(api_keys::list, api_keys::make))
         .routes(routes!(api_keys::revoke))
         .routes(routes!(api_keys::rotate))
+        .routes(routes!(audit::list))
         .routes(routes!(health::live))
         .routes(routes!(served_chains::ready))
         .routes(routes!(events::events))

@@ -1,6 +1,7 @@
 //! The `tollgate` binary.
 
 mod alerts;
+mod audit_log;
 mod cli;
 mod clock;
 mod compose;

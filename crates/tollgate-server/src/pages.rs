@@ -21,8 +21,9 @@ mod search;
 mod session;
 mod submitter;
 mod submitters;
+mod table;
 mod tx;
-mod viewer;
+pub(crate) mod viewer;
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -32,14 +33,14 @@ use axum::extract::DefaultBodyLimit;
 use axum::http::{HeaderValue, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
 use tollgate_model::ChainId;
 
 use crate::http::{Chains, Problem, within};
-pub(crate) use layout::SECURITY_HEADERS;
+pub(crate) use layout::{SECURITY_HEADERS, html};
 use live::Live;
 use samples::Samples;
 use session::{Sessions, Token};
+pub(crate) use table::{is_page, takes_forms};
 
 /// The longest that a page may take (I13).
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -77,21 +78,6 @@ pub(crate) async fn keep_sampling(chains: Chains) {
     chains.pages().samples.keep(chains.store().as_ref(), &ids).await;
 }
 
-/// Returns whether a path is one of the pages, whose forms are no JSON.
-pub(crate) fn takes_forms(path: &str) -> bool {
-    ["/login", "/logout"].contains(&path)
-        || ["/tx/", "/submitters/"].iter().any(|root| path.starts_with(root))
-}
-
-/// Returns whether a path is one of the pages. Their handlers ask for a session ([`viewer::Viewer`]).
-pub(crate) fn is_page(path: &str) -> bool {
-    let is_under = |root: &str| {
-        path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let roots = ["/tx", "/submitters", "/search", "/live", "/login", "/logout", "/assets"];
-    path == "/" || roots.into_iter().any(is_under)
-}
-
 /// The address of an asset of the API's documentation.
 pub(crate) fn docs_assets() -> [&'static str; 3] {
     let assets = &*assets::ASSETS;
@@ -100,22 +86,7 @@ pub(crate) fn docs_assets() -> [&'static str; 3] {
 
 /// The routes of the pages.
 pub(crate) fn routes(chains: &Chains) -> Router<Chains> {
-    Router::new()
-        .route("/", get(overview::page))
-        .route("/tx", get(list::page))
-        .route("/tx/{tx_id}", get(tx::page))
-        .route("/tx/{tx_id}/{action}", get(actions::confirm_tx).post(actions::act_on_tx))
-        .route("/submitters", get(submitters::page))
-        .route("/submitters/{chain_id}/{address}", get(submitter::page))
-        .route(
-            "/submitters/{chain_id}/{address}/{action}",
-            get(actions::confirm_submitter).post(actions::act_on_submitter),
-        )
-        .route("/search", get(search::page))
-        .route("/live", get(live::events))
-        .route("/login", get(login::form).post(login::log_in))
-        .route("/logout", post(login::log_out))
-        .route("/assets/{name}", get(assets::asset))
+    table::routes(chains)
         .layer(DefaultBodyLimit::max(FORM_BYTES_MAX))
         .layer(from_fn_with_state(chains.clone(), layout::show_problems))
         .layer(from_fn_with_state(TIME_LIMIT, within))

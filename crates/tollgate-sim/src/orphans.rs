@@ -45,6 +45,7 @@ pub(crate) async fn leave(world: &World) -> Result<(), StoreError> {
                 slot: None,
                 held: false,
                 valid_until: None,
+                author: None,
             };
             sections.push(Section { creates: vec![create], ..Section::new(lease) });
         }

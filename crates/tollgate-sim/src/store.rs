@@ -14,13 +14,14 @@ use tokio::time::sleep;
 use tollgate_model::access::{ApiKey, KeyId};
 use tollgate_model::account::Account;
 use tollgate_model::account_pool::{AccountPool, PoolMember, PoolName};
+use tollgate_model::audit::{AuditEntry, StoredAuditEntry};
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{
     AccountPoolStore, AccountStore, Acquisition, AlertNotice, AlertPhase, AlertReport, AlertStore,
-    ApiKeyStore, Attempt, ChainRegistration, Confirmations, DeadLetter, EventBounds, EventPage,
-    EventStore, FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord,
+    ApiKeyStore, Attempt, AuditStore, ChainRegistration, Confirmations, DeadLetter, EventBounds,
+    EventPage, EventStore, FeedFilter, FeedPage, FeedStore, FencedBatch, FinalSlot, FinishedRecord,
     FinishedTx, HistoryEntry, KnownRequest, Lease, LeaseStore, LeaseTerms, LineHead, ListFilter,
     LiveNode, NodeStore as Nodes, NoticeClaim, NoticeOutcome, OpenTx, OrphanPage, Owner, Page,
     PeerKey, RemovedTx, Reservation, ReservationStore, Reserve, RestoreOutcome, RestoreStore,
@@ -231,6 +232,14 @@ over_network! {
         api_key(id: &KeyId) -> Option<StoredApiKey>;
         api_keys_after(revision: u64, limit: u32) -> Vec<StoredApiKey>;
         touch_api_key(id: &KeyId, at: Timestamp) -> ();
+    }
+}
+
+over_network! {
+    impl AuditStore {
+        record_audit(entry: &AuditEntry) -> ();
+        audit_entries(before: Option<u64>, page: Page) -> Vec<StoredAuditEntry>;
+        forget_audit(age: Duration, page: Page) -> u64;
     }
 }
 

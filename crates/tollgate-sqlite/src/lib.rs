@@ -16,6 +16,7 @@ mod account;
 mod account_pool;
 mod alert;
 mod api_key;
+mod audit;
 mod backup;
 mod batch;
 mod connection;

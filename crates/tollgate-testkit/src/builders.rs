@@ -142,6 +142,7 @@ pub fn intent() -> NewTx {
         slot: None,
         held: false,
         valid_until: None,
+        author: None,
     }
 }
 

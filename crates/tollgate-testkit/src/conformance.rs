@@ -9,6 +9,7 @@ pub mod accounts;
 pub mod alerts;
 pub mod api_keys;
 pub mod audit;
+pub mod audit_log;
 pub mod bad_input;
 pub mod batch;
 pub mod crash;
@@ -96,6 +97,11 @@ macro_rules! conformance_tests {
             api_keys {
                 api_key_is_kept_as_given_and_changed_only_at_the_known_revision,
                 changed_api_keys_are_read_in_order_and_a_use_is_no_change,
+            }
+            audit_log {
+                audit_entries_are_kept_as_given_and_read_newest_first,
+                old_audit_entries_are_forgotten_oldest_first,
+                author_of_a_create_stands_in_the_first_entry_of_its_history,
             }
             idempotency {
                 the_same_request_again_is_answered_with_the_first_transaction,

@@ -20,7 +20,7 @@ use tollgate_model::port::{
     SectionOutcome, StoreError, TxRecord, UpdateAnswer,
 };
 use tollgate_model::schedule::is_due;
-use tollgate_model::{Intent, Nonce, RequestId, Timestamp, TxId};
+use tollgate_model::{Intent, Nonce, RequestId, Text, Timestamp, TxId};
 use tracing::{error, warn};
 
 use super::in_flight::InFlightTx;
@@ -47,6 +47,8 @@ pub(crate) struct CreateJob {
     pub(crate) request_id: Option<RequestId>,
     pub(crate) intent: Intent,
     pub(crate) payload: Payload,
+    /// The author, for the first entry of the transaction's history.
+    pub(crate) author: Option<Text<200>>,
     /// The caller's own signed attempt, with the nonce that it is signed for.
     pub(crate) signed: Option<(Nonce, NewAttempt)>,
     /// When the look-up of its request began, which found nothing.

@@ -344,6 +344,7 @@ async fn foreign_orphans(cluster: &Cluster, count: u32) -> Vec<Submitter> {
             slot: None,
             held: false,
             valid_until: None,
+            author: None,
         });
         sections.push(section);
         leases.push(lease);

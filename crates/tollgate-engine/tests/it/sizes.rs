@@ -134,6 +134,7 @@ async fn section(lease: Lease, values: &[u64], have_slots: bool) -> Section {
             slot,
             held: false,
             valid_until: None,
+            author: None,
         });
     }
     section

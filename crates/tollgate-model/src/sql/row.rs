@@ -2,6 +2,7 @@
 //! defect, never a panic.
 
 mod alert;
+mod audit;
 mod event;
 mod retention;
 
@@ -32,6 +33,7 @@ use crate::text::Text;
 use crate::time::Timestamp;
 
 pub use alert::{alert_notice, stored_alert};
+pub use audit::audit_entry;
 pub use event::{dead_letter, event_bounds, sink_claim, stored_events};
 pub use retention::{finished_tx, removed_tx, seq};
 

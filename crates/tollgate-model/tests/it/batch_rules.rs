@@ -43,6 +43,7 @@ fn new_tx(id: u128, request: Option<&str>, slot: Option<Slot>) -> NewTx {
         slot,
         held: false,
         valid_until: None,
+        author: None,
     }
 }
 

@@ -167,7 +167,7 @@ pub(super) fn history<'a>(
         event: "created",
         from: None,
         to: tx.initial_state(),
-        detail: None,
+        detail: tx.author.as_ref().map(|author| author.as_str()),
     });
     let changed = applied.iter().map(|Applied { section, update, .. }| Entry {
         section,

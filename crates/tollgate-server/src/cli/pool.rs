@@ -62,7 +62,7 @@ pub(super) fn run(args: PoolArgs) -> Result<ExitCode, Failure> {
             show(remote, &shown)
         }
         PoolCommand::Set(SetArgs { name, members }) => {
-            let shown = remote.put(&path::pool(&name), &NewPool { members }).await?;
+            let shown = remote.put(&path::pool(&name), &NewPool { members, reason: None }).await?;
             show(remote, &shown)
         }
         PoolCommand::Remove(args) => {

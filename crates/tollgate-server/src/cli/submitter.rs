@@ -230,6 +230,7 @@ async fn add(remote: &mut Remote, args: AddArgs) -> Result<(), Failed> {
         max_tx_fee: max_tx_fee.map(Number::new),
         max_value,
         allowed_calls,
+        reason: None,
     };
     let opened: Answer<Submitter> = remote.post(path::SUBMITTERS, &body).await?;
     remote.print(&opened, |opened| fields(opened).print())
@@ -255,6 +256,7 @@ async fn set(remote: &mut Remote, args: SetArgs) -> Result<(), Failed> {
             .any(|it| it == "allowed-calls")
             .then_some(None)),
         enabled: (args.enable || args.disable).then_some(args.enable),
+        reason: None,
     };
     let changed: Answer<Submitter> = remote.patch(&path::submitter(&args.address), &body).await?;
     remote.print(&changed, |changed| fields(changed).print())

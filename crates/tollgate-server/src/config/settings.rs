@@ -4,6 +4,7 @@
 //! documentation. A setting that has no effect is not declared.
 
 mod alerts;
+mod audit;
 mod chain;
 mod database;
 mod events;
@@ -14,6 +15,7 @@ mod submitter;
 mod tls;
 
 pub(crate) use alerts::AlertSettings;
+pub(crate) use audit::AuditSettings;
 pub(crate) use database::DatabaseSettings;
 pub(crate) use events::{EventSettings, WebhookSettings};
 pub(crate) use node::ChainEntry;
@@ -72,6 +74,7 @@ sections! {
     events: EventSettings = "events";
     webhook: WebhookSettings = "events.webhook";
     alerts: AlertSettings = "alerts";
+    audit: AuditSettings = "audit";
     http: node::HttpSettings = "http";
     tls: tls::TlsSettings = "tls";
     operators: tls::OperatorSettings = "operators";

@@ -11,16 +11,19 @@
 mod caller;
 pub(crate) mod keys;
 mod rate;
+mod record;
 pub(crate) mod sight;
 pub(crate) mod table;
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tokio::time::Instant;
 use tollgate_api::ErrorCode;
 use tollgate_model::access::KeyId;
 
@@ -29,12 +32,18 @@ use super::connections::RemoteAddress;
 use super::forward::FORWARDED;
 use super::node_auth::FromNode;
 use super::problem::Problem;
+use crate::pages::viewer;
 pub(crate) use caller::Caller;
 use keys::{ApiKeys, KnownKey};
+pub(crate) use rate::Counted;
 use table::Needed;
 
 /// On a request of another node: the key that the caller has shown there, and the caller's address.
 pub(crate) const CALLER: HeaderName = HeaderName::from_static(tollgate_api::header::CALLER);
+/// On a request of a page with a session: the session's token.
+const CSRF_TOKEN: HeaderName = HeaderName::from_static("x-csrf-token");
+/// A read that took this long has waited for something, and its key is looked at again.
+const WAITED: Duration = Duration::from_secs(1);
 /// The scheme of the `Authorization` header.
 const SCHEME: &str = "bearer";
 
@@ -60,21 +69,27 @@ pub(crate) async fn control(
         other => other,
     };
     let (parts, body) = request.into_parts();
-    let admitted = match admit(keys, &parts, remote).await {
+    let admitted = match admit(&chains, keys, &parts, remote).await {
         Ok(admitted) => admitted,
         Err(problem) => return unauthenticated(problem),
     };
     let request = Request::from_parts(parts, body);
     let key_id = admitted.key.id().clone();
-    let used = if admitted.is_forwarded { None } else { admitted.key.use_once() };
-    let mut response = match used.as_ref().map(rate::Used::check).transpose() {
+    let counted = if admitted.is_forwarded { Counted::default() } else { admitted.key.count() };
+    let (begun, is_read) = (Instant::now(), *request.method() == Method::GET);
+    let mut response = match counted.check() {
         Err(problem) => problem.into_response(),
-        Ok(_) => run(needed, admitted, request, next).await,
+        Ok(()) => run(needed.clone(), admitted, request, next).await,
     };
-    response.extensions_mut().insert(AnsweredTo(key_id));
-    if let Some(used) = used {
-        used.write(response.headers_mut());
+    // A key may be revoked while its request waits. What was changed before is answered all the same.
+    if is_read
+        && begun.elapsed() >= WAITED
+        && let Err(problem) = still_allowed(keys, &key_id, needed).await
+    {
+        response = unauthenticated(problem);
     }
+    response.extensions_mut().insert(AnsweredTo(key_id));
+    counted.write(response.headers_mut());
     response
 }
 
@@ -109,6 +124,8 @@ async fn run(
     // Nothing behind this layer has a use for the secret; another node is told the key's id instead.
     let headers = request.headers_mut();
     headers.remove(header::AUTHORIZATION);
+    headers.remove(header::COOKIE);
+    headers.remove(CSRF_TOKEN);
     headers.remove(CALLER);
     headers.extend(caller.passed_on().map(|named| (CALLER, named)));
     request.extensions_mut().insert(caller);
@@ -117,6 +134,7 @@ async fn run(
 
 /// Finds the key of a request.
 async fn admit(
+    chains: &Chains,
     keys: &ApiKeys,
     request: &Parts,
     remote: Option<IpAddr>,
@@ -132,9 +150,44 @@ async fn admit(
         let caller = if is_vouched { caller.vouched() } else { caller };
         return Ok(Admitted { key, caller, is_forwarded: true });
     }
+    if let Some(admitted) = by_session(chains, request).await? {
+        return Ok(admitted);
+    }
     let key = keys.authenticate(secret_in(headers)?).await?;
     let caller = Caller::with_key(key.key(), remote);
     Ok(Admitted { key, caller, is_forwarded: false })
+}
+
+/// The caller of a page of this node, whose session stands in a cookie: the page of the API's documentation sends
+/// requests this way. `None` if the request shows a key, or has no session.
+///
+/// Browsers send cookies by themselves, so the request must carry the session's token as well, which pages of other
+/// origins can't read, in a header that they can't set.
+async fn by_session(chains: &Chains, request: &Parts) -> Result<Option<Admitted>, Problem> {
+    let headers = &request.headers;
+    if headers.contains_key(header::AUTHORIZATION)
+        || viewer::refuse_callers_listener(request).is_err()
+    {
+        return Ok(None);
+    }
+    let Some(viewer) = viewer::find(chains, request).await? else { return Ok(None) };
+    let Some(key) = viewer.key.clone() else { return Ok(None) };
+    let token = headers.get(CSRF_TOKEN).and_then(|token| token.to_str().ok());
+    viewer.check_csrf(token)?;
+    Ok(Some(Admitted { key, caller: viewer.caller, is_forwarded: false }))
+}
+
+/// Refuses an answer to a key that ended, or lost its role, while its request waited.
+async fn still_allowed(
+    keys: &ApiKeys,
+    id: &KeyId,
+    needed: Result<Needed, Problem>,
+) -> Result<(), Problem> {
+    let known = keys.known(id).await?;
+    match needed? {
+        Needed::Public => Ok(()),
+        Needed::AnyOf(roles) => Caller::with_key(known.key(), None).require(roles),
+    }
 }
 
 /// The id of a key and the address of its caller, as another node names them.

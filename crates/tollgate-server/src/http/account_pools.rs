@@ -14,17 +14,18 @@ use tollgate_api::{
 };
 use tollgate_engine::PoolError;
 use tollgate_model::account_pool::{AccountPool, Candidate, MEMBERS_MAX, PoolName};
+use tollgate_model::audit::AuditedAction;
 use tollgate_model::{Address, Submitter};
 
 use super::Api;
 use super::access::Caller;
 use super::access::sight::Sight;
-use super::body::{Json, raw, read_object, read_whole};
+use super::body::{Json, given_reason, raw, read_object, read_whole};
 use super::create_request::{CreateContent, CreateRequest};
 use super::forward::FORWARDED;
 use super::idempotency::{key_of, with_text};
 use super::openapi::may_fail;
-use super::params::{PoolParams, PoolsParams};
+use super::params::{PoolParams, PoolsParams, RemovePoolParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page};
 
@@ -111,6 +112,7 @@ pub(crate) async fn put(
 ) -> Result<axum::Json<Pool>, Problem> {
     params.end()?;
     let name = pool_in_sight(&api, &caller, name)?;
+    let reason = given_reason(body.reason)?;
     let given = body.members.iter().enumerate();
     let read = given.map(|(place, text)| read_address(&format!("members[{place}]"), text));
     let mut members = read.collect::<Result<Vec<Address>, _>>()?;
@@ -125,6 +127,8 @@ pub(crate) async fn put(
         // A key for a pool must not give itself other accounts through it.
         sight.require_submitter(Submitter::new(api.engine.chain_id(), *member)).await?;
     }
+    let subject = pool_subject(&api, &name);
+    caller.record(&*api.store, AuditedAction::PutPool, subject, reason.as_ref()).await?;
     let pool = AccountPool { name, members };
     api.engine.put_pool(&pool).await.map_err(|error| problem(error, "members"))?;
     shown(&api, &pool.name).await
@@ -138,17 +142,21 @@ pub(crate) async fn put(
     path = "/api/v1/pools/{name}",
     operation_id = "removePool",
     tag = "pools",
-    params(PoolParams),
+    params(RemovePoolParams),
     responses((status = 204, description = "It is removed."), ReadProblems)
 )]
 pub(crate) async fn remove(
     State(api): State<Api>,
     caller: Caller,
     PathParams(name): PathParams<String>,
-    params: QueryParams,
+    mut params: QueryParams,
 ) -> Result<StatusCode, Problem> {
+    let reason = params.reason()?;
     params.end()?;
-    api.engine.remove_pool(&pool_in_sight(&api, &caller, name)?).await.map_err(not_found)?;
+    let name = pool_in_sight(&api, &caller, name)?;
+    let subject = pool_subject(&api, &name);
+    caller.record(&*api.store, AuditedAction::RemovePool, subject, reason.as_ref()).await?;
+    api.engine.remove_pool(&name).await.map_err(not_found)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -159,6 +167,11 @@ fn pool_in_sight(api: &Api, caller: &Caller, name: String) -> Result<PoolName, P
         true => Ok(name),
         false => Err(Problem::not_found("pool", "name")),
     }
+}
+
+/// A pool as the audit log names it.
+fn pool_subject(api: &Api, name: &PoolName) -> String {
+    format!("{}:{name}", api.engine.chain_id())
 }
 
 async fn shown(api: &Api, name: &PoolName) -> Result<axum::Json<Pool>, Problem> {

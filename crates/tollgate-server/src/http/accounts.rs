@@ -9,15 +9,16 @@ use tollgate_api::{
 };
 use tollgate_engine::{AccountError, Engine, NewAccount as AccountToOpen};
 use tollgate_model::account::{AccountSettings, KeyRef};
+use tollgate_model::audit::AuditedAction;
 use tollgate_model::nonce::Mode;
 use tollgate_model::spending::{AllowedCalls, SpendingRules};
 use tollgate_model::{GasPrice, Submitter, Text, U256, Wei};
 
 use super::Api;
 use super::access::Caller;
-use super::body::{Json, one_of};
+use super::body::{Json, given_reason, one_of};
 use super::openapi::may_fail;
-use super::params::SubmitterParams;
+use super::params::{RemoveSubmitterParams, SubmitterParams};
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, SubmitterCall, submitter_at};
 use super::submitters::current;
@@ -30,7 +31,7 @@ may_fail! {
         InvalidQuery, WrongChain, KeyUnavailable, SubmitterExists, StoreUnavailable;
     ChangeProblems: UnreadableBody, InvalidField, InvalidNumber, InvalidPath, InvalidAddress,
         InvalidQuery, NotFound, SubmitterBusy, StoreUnavailable;
-    RemoveProblems: InvalidPath, InvalidAddress, InvalidQuery, NotFound, SubmitterBusy,
+    RemoveProblems: InvalidPath, InvalidAddress, InvalidField, InvalidQuery, NotFound, SubmitterBusy,
         StoreUnavailable;
 }
 
@@ -78,6 +79,7 @@ pub(crate) async fn open(
         let address = address.ok_or_else(|| Problem::missing("address"))?;
         caller.require_sender(Submitter::new(chain_id, address))?;
     }
+    let reason = given_reason(body.reason)?;
     let mode = match body.mode.as_deref() {
         Some(name) => one_of("mode", name, &Mode::ALL.map(|mode| (mode.name(), mode)))?,
         None => api.engine.default_mode(),
@@ -94,6 +96,9 @@ pub(crate) async fn open(
         is_disabled: false,
     };
     let start_from = api.engine.default_start();
+    let subject = address.map_or_else(|| key.to_string(), |address| address.to_string());
+    let (action, subject) = (AuditedAction::OpenSubmitter, format!("{chain_id}:{subject}"));
+    caller.record(&*api.store, action, subject, reason.as_ref()).await?;
     let new = AccountToOpen { key, address, mode, start_from, settings };
     let opened = api.engine.accounts().create(new).await?;
     let shown = current(&api, &caller, opened.submitter).await?;
@@ -130,7 +135,9 @@ pub(crate) async fn change(
         max_value,
         allowed_calls,
         enabled,
+        reason,
     } = body;
+    let reason = given_reason(reason)?;
     let label = label.map(|label| label.map(read_label).transpose()).transpose()?;
     let window = window.map(|it| it.as_ref().map(read_window).transpose()).transpose()?;
     let price = max_fee_per_gas.map(|it| it.as_ref().map(read_price).transpose()).transpose()?;
@@ -148,6 +155,8 @@ pub(crate) async fn change(
         },
         is_disabled: enabled.map_or(own.is_disabled, |enabled| !enabled),
     };
+    let action = AuditedAction::ChangeSubmitter;
+    caller.record(&*api.store, action, submitter, reason.as_ref()).await?;
     api.engine.accounts().change(submitter, changed).await?;
     Ok(axum::Json(current(&api, &caller, submitter).await?))
 }
@@ -160,17 +169,19 @@ pub(crate) async fn change(
     path = "/api/v1/submitters/{address}",
     operation_id = "removeSubmitter",
     tag = "submitters",
-    params(SubmitterParams),
+    params(RemoveSubmitterParams),
     responses((status = 204, description = "It is removed."), RemoveProblems)
 )]
 pub(crate) async fn remove(
     State(api): State<Api>,
     caller: Caller,
     PathParams(address): PathParams<String>,
-    params: QueryParams,
+    mut params: QueryParams,
 ) -> Result<StatusCode, Problem> {
+    let reason = params.reason()?;
     params.end()?;
     let of = submitter_at(&api, &caller, &address).await?;
+    caller.record(&*api.store, AuditedAction::RemoveSubmitter, of, reason.as_ref()).await?;
     api.engine.accounts().remove(of).await?;
     Ok(StatusCode::NO_CONTENT)
 }

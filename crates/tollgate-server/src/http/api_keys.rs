@@ -7,8 +7,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use tollgate_api::{
-    ApiKey, ApiKeyPage, ErrorCode, MadeApiKey, NewApiKey, RotateApiKey, parse_duration, quoted,
-    read_address,
+    ApiKey, ApiKeyPage, ErrorCode, MadeApiKey, NewApiKey, Reason, RotateApiKey, parse_duration,
+    quoted, read_address,
 };
 use tollgate_model::access::{KeyId, KeyScope, RateLimit, Rights, Roles, Tenant};
 use tollgate_model::account_pool::PoolName;
@@ -17,7 +17,7 @@ use tollgate_model::{ChainId, Text, Timestamp};
 use super::Chains;
 use super::access::Caller;
 use super::access::keys::ApiKeys;
-use super::body::{Json, OptionalJson};
+use super::body::{Json, OptionalJson, given_reason};
 use super::create_request::read_time;
 use super::openapi::may_fail;
 use super::params::{KeyParams, KeysParams};
@@ -83,12 +83,13 @@ pub(crate) async fn make(
     State(chains): State<Chains>,
     caller: Caller,
     params: QueryParams,
-    Json(body): Json<NewApiKey>,
+    Json(mut body): Json<NewApiKey>,
 ) -> Result<(StatusCode, Secret), Problem> {
     params.end()?;
     let now = keys(&chains)?.now();
+    let reason = given_reason(body.reason.take())?;
     let new = read(body, now)?;
-    let made = admin(&chains, &caller).await?.make(new).await.map_err(problem)?;
+    let made = admin(&chains, &caller).await?.because(reason).make(new).await.map_err(problem)?;
     Ok((StatusCode::CREATED, secret(&made)))
 }
 
@@ -101,6 +102,7 @@ pub(crate) async fn make(
     operation_id = "revokeApiKey",
     tag = "keys",
     params(KeyParams),
+    request_body(content = Option<Reason>, description = "May be left out."),
     responses((status = 200, description = "It is revoked.", body = ApiKey), RevokeProblems)
 )]
 pub(crate) async fn revoke(
@@ -108,10 +110,12 @@ pub(crate) async fn revoke(
     caller: Caller,
     PathParams(id): PathParams<String>,
     params: QueryParams,
+    OptionalJson(body): OptionalJson<Reason>,
 ) -> Result<axum::Json<ApiKey>, Problem> {
     params.end()?;
-    let id = KeyId::new(&id)?;
-    let revoked = admin(&chains, &caller).await?.revoke(&id).await.map_err(problem)?;
+    let (id, reason) = (KeyId::new(&id)?, given_reason(body.reason)?);
+    let admin = admin(&chains, &caller).await?.because(reason);
+    let revoked = admin.revoke(&id).await.map_err(problem)?;
     Ok(axum::Json(ApiKey::from(&revoked)))
 }
 
@@ -135,9 +139,10 @@ pub(crate) async fn rotate(
     OptionalJson(body): OptionalJson<RotateApiKey>,
 ) -> Result<(StatusCode, Secret), Problem> {
     params.end()?;
-    let id = KeyId::new(&id)?;
+    let (id, reason) = (KeyId::new(&id)?, given_reason(body.reason)?);
     let grace = body.grace.map_or(Ok(GRACE_DEFAULT), |text| read_grace(&text))?;
-    let made = admin(&chains, &caller).await?.rotate(&id, grace).await.map_err(problem)?;
+    let admin = admin(&chains, &caller).await?.because(reason);
+    let made = admin.rotate(&id, grace).await.map_err(problem)?;
     Ok((StatusCode::CREATED, secret(&made)))
 }
 
@@ -153,7 +158,7 @@ async fn admin<'a>(chains: &'a Chains, caller: &Caller) -> Result<KeyAdmin<'a>, 
     let keys = keys(chains)?;
     let id = caller.key_id().ok_or_else(Problem::defect)?;
     let known = keys.known(id).await?;
-    Ok(KeyAdmin::with_key(&**chains.store(), keys.now(), known.key()))
+    Ok(KeyAdmin::with_key(&**chains.store(), keys.now(), known.key(), caller.audit_author()))
 }
 
 fn secret(made: &MadeKey) -> Secret {

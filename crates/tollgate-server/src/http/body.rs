@@ -17,7 +17,7 @@ use super::connections::BodyTimeout;
 use super::problem::Problem;
 
 pub(crate) use fields::{Fields, FromFields, read_object};
-pub(crate) use requests::{one_of, optional_reason, read_nonce, required_reason};
+pub(crate) use requests::{given_reason, one_of, read_nonce, reason_or_none, required_reason};
 
 /// The longest that a body may take to arrive (I13) if its listener has no limit of its own.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);

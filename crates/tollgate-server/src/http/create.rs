@@ -115,7 +115,7 @@ pub(crate) async fn create(
         };
     }
     let submitter = request.submitter;
-    let prepared = prepare(&api, request.named_for(tenant)?).await?;
+    let prepared = prepare(&api, &caller, request.named_for(tenant)?).await?;
     let (status, tx) = outcome(&api, &caller, submitter, api.engine.submit(prepared)).await?;
     let location = (status == StatusCode::ACCEPTED).then(|| path::tx(&tx.tx_id));
     let location = location.and_then(|path| HeaderValue::from_str(&path).ok());
@@ -137,7 +137,11 @@ enum CreateAnswer {
 }
 
 /// Everything about a create that needs no nonce.
-pub(crate) async fn prepare(api: &Api, request: CreateRequest) -> Result<PreparedCreate, Problem> {
+pub(crate) async fn prepare(
+    api: &Api,
+    caller: &Caller,
+    request: CreateRequest,
+) -> Result<PreparedCreate, Problem> {
     let CreateRequest { submitter, request_id, content } = request;
     let prepared = match content {
         CreateContent::Intent(intent) => api.engine.prepare(submitter, request_id, *intent).await,
@@ -145,7 +149,8 @@ pub(crate) async fn prepare(api: &Api, request: CreateRequest) -> Result<Prepare
             api.engine.prepare_signed(submitter, request_id, *signed).await
         }
     };
-    prepared.map_err(|error| refused(submitter, error))
+    let prepared = prepared.map_err(|error| refused(submitter, error))?;
+    Ok(prepared.by(caller.create_author()))
 }
 
 /// Waits for the outcome of a create that its worker has.

@@ -2,9 +2,11 @@
 
 use std::sync::LazyLock;
 
+use askama::Template;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, header};
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::{IntoResponse, Response};
 
 use tollgate_api::ErrorCode;
 
@@ -13,14 +15,41 @@ use super::openapi::may_fail;
 use super::params::PageParams;
 use super::problem::Problem;
 use super::query::PathParams;
-use crate::pages::{docs_assets, errors, with_headers};
+use crate::pages::viewer::{self, Viewer};
+use crate::pages::{docs_assets, errors, html};
 
 /// Reads `/openapi.json` and draws it, by a script and a style of this node, so that it works offline.
-static PAGE: LazyLock<String> = LazyLock::new(|| {
-    let [style, script, icon] = docs_assets();
-    let page = include_str!("docs_page/page.html");
-    page.replace("{style}", style).replace("{script}", script).replace("{icon}", icon)
-});
+#[derive(Template)]
+#[template(path = "docs.html")]
+struct DocsPage {
+    style: &'static str,
+    script: &'static str,
+    icon: &'static str,
+    sender: Sender,
+}
+
+/// The caller of the requests that the page sends.
+enum Sender {
+    /// No key is asked for.
+    Anybody,
+    /// The key of the session: the cookie names it, and the script sends the token along.
+    Session { name: String, csrf: String },
+    /// The key that is typed into the page.
+    Key,
+}
+
+impl Sender {
+    fn of(chains: &Chains, viewer: Option<&Viewer>) -> Self {
+        match viewer {
+            _ if chains.api_keys().is_none() => Self::Anybody,
+            Some(viewer) => Self::Session {
+                name: viewer.name().unwrap_or_default(),
+                csrf: viewer.csrf.as_str().to_owned(),
+            },
+            None => Self::Key,
+        }
+    }
+}
 
 /// Made once: it is the same for every caller.
 static DOCUMENT: LazyLock<String> = LazyLock::new(super::openapi);
@@ -53,8 +82,15 @@ pub(crate) async fn document() -> Response {
         DocsProblems
     )
 )]
-pub(crate) async fn page() -> Response {
-    with_headers(Html(PAGE.as_str()).into_response())
+pub(crate) async fn page(State(chains): State<Chains>, parts: Parts) -> Response {
+    // Where the session can't be looked up, or does not count, the page works with a typed key.
+    let viewer = match viewer::refuse_callers_listener(&parts) {
+        Ok(()) => viewer::find(&chains, &parts).await.ok().flatten(),
+        Err(_) => None,
+    };
+    let [style, script, icon] = docs_assets();
+    let sender = Sender::of(&chains, viewer.as_ref());
+    html(&DocsPage { style, script, icon, sender })
 }
 
 /// Read about an error

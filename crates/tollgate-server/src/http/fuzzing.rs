@@ -19,7 +19,7 @@ use tollgate_model::ids::parse_address;
 use tollgate_model::{ChainId, Nonce, RequestId, Seq, TxId};
 
 use super::batch::{BatchItems, check_size};
-use super::body::{FromFields, optional_reason, raw, read_nonce, read_object, required_reason};
+use super::body::{FromFields, given_reason, raw, read_nonce, read_object, required_reason};
 use super::costs::Grouping;
 use super::create_request::{CreateRequest, read_time};
 use super::idempotency::{BatchKey, key_of, with_request_id};
@@ -43,7 +43,7 @@ pub fn json_bodies(data: &[u8]) {
                 price.read_price("maxFeePerGas")?;
             }
             replacement.payload.map(|payload| payload.read()).transpose()?;
-            optional_reason(replacement.reason).map(drop)
+            given_reason(replacement.reason).map(drop)
         }),
         5 => read_as(body, |body: Reason| required_reason(body.reason).map(drop)),
         6 => read_as(body, |fill: FillNonces| {

@@ -8,6 +8,7 @@ use tollgate_api::{
     ErrorCode, Reservation, ReservationPage, Reserve, ReservedNonce, ReturnedNonce, UsedNonce,
     quoted, read_hash,
 };
+use tollgate_model::audit::AuditedAction;
 use tollgate_model::{Nonce, Submitter};
 use uuid::Uuid;
 
@@ -57,7 +58,9 @@ pub(crate) async fn reserve(
 ) -> Result<(StatusCode, axum::Json<ReservedNonce>), Problem> {
     let hold = call.body.hold_seconds.map(|hold| hold.read_u64("holdSeconds", 0..=u64::MAX));
     let hold = hold.transpose()?.map(Duration::from_secs);
-    let reserved = call.api.engine.reservations().reserve(call.submitter, hold).await?;
+    let SubmitterCall { api, caller, submitter, .. } = call;
+    caller.record(&*api.store, AuditedAction::ReserveNonce, submitter, None).await?;
+    let reserved = api.engine.reservations().reserve(submitter, hold).await?;
     Ok((StatusCode::CREATED, axum::Json((&reserved).into())))
 }
 
@@ -93,6 +96,7 @@ pub(crate) async fn used(
     params.end()?;
     let (of, nonce) = slot_at(&api, &caller, &address, &nonce).await?;
     let (token, tx_hash) = (read_token(&body.owner_token)?, read_hash("txHash", &body.tx_hash)?);
+    caller.record(&*api.store, AuditedAction::UseNonce, of_nonce(of, nonce), None).await?;
     let used = api.engine.reservations().used(of, nonce, token, tx_hash).await?;
     Ok(axum::Json((&used).into()))
 }
@@ -127,6 +131,8 @@ pub(crate) async fn recyclable(
     params.end()?;
     let (of, nonce) = slot_at(&api, &caller, &address, &nonce).await?;
     let (token, reason) = (read_token(&body.owner_token)?, required_reason(Some(body.reason))?);
+    let (action, subject) = (AuditedAction::ReturnNonce, of_nonce(of, nonce));
+    caller.record(&*api.store, action, subject, Some(&reason)).await?;
     let back = api.engine.reservations().recyclable(of, nonce, token, reason).await?;
     Ok(axum::Json((&back).into()))
 }
@@ -157,6 +163,11 @@ pub(crate) async fn list(
     let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
     let items = found.iter().map(Reservation::from).collect();
     Ok(axum::Json(ReservationPage { items, next }))
+}
+
+/// A nonce as the audit log names it.
+fn of_nonce(of: Submitter, nonce: Nonce) -> String {
+    format!("{of} nonce {nonce}")
 }
 
 async fn slot_at(

@@ -42,13 +42,16 @@ params! {
         time("to", "Final before this time; now by default."), group_by(), chain_id();
     SubmittersParams: cursor("`next` of the page before: an address."), limit(), chain_id();
     SubmitterParams: address(), chain_id();
+    RemoveSubmitterParams: address(), reason(), chain_id();
     PoolsParams: cursor("`next` of the page before: a name."), limit(), chain_id();
     PoolParams: pool(), chain_id();
+    RemovePoolParams: pool(), reason(), chain_id();
     SubmitterHistoryParams: address(), after("`next` of the page before: a number."), limit(), chain_id();
     NonceParams: address(), nonce(), chain_id();
     NoncesParams: address(), cursor("`next` of the page before: a nonce."), limit(), chain_id();
     KeysParams: after("`next` of the page before."), limit();
     KeyParams: key_id();
+    AuditParams: cursor("`next` of the page before: a number."), limit();
     PageParams: code();
 }
 
@@ -253,6 +256,10 @@ fn of_tx() -> Parameter {
 fn limit() -> Parameter {
     let range = whole(1, u64::from(Page::MAX)).default(Some(PAGE_DEFAULT.into()));
     query("limit", "How many at most.", range)
+}
+
+fn reason() -> Parameter {
+    query("reason", "Why, for the audit log.", schema::ReasonText::schema())
 }
 
 fn wait() -> Parameter {

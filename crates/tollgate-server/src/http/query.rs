@@ -12,12 +12,12 @@ use tollgate_api::limit::WAIT_MAX;
 use tollgate_api::{ErrorCode, parse_duration, quoted, read_address};
 use tollgate_model::port::Page;
 use tollgate_model::secret::masked;
-use tollgate_model::{Address, Submitter, TxId, TxState};
+use tollgate_model::{Address, Submitter, Text, TxId, TxState};
 
 use super::Api;
 use super::access::Caller;
 use super::access::sight::Sight;
-use super::body::{FromFields, OptionalJson};
+use super::body::{FromFields, OptionalJson, given_reason};
 use super::problem::Problem;
 use super::read::parse_id;
 
@@ -172,6 +172,11 @@ impl QueryParams {
                 Err(Problem::of_field(ErrorCode::InvalidQuery, name, what))
             }
         }
+    }
+
+    /// The reason of a change that has no body.
+    pub(crate) fn reason(&mut self) -> Result<Option<Text<500>>, Problem> {
+        given_reason(self.take("reason"))
     }
 
     pub(crate) fn page(&mut self) -> Result<Page, Problem> {

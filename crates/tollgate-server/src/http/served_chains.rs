@@ -128,6 +128,9 @@ impl Chains {
             started: OnceLock::new(),
             start_error: Mutex::new("no endpoint has answered yet".to_owned()),
         });
+        let shared_keys = api_keys.clone();
+        let api =
+            SharedApi { exposes_confirmations, api_keys: shared_keys, ..SharedApi::default() };
         Self(Arc::new(Shared {
             served: served.collect(),
             peers: Arc::new(Peers::new(node_auth.clone(), peer_tls.clone())),
@@ -138,7 +141,7 @@ impl Chains {
             tx_watch: TxWatch::default(),
             events: Arc::default(),
             pages: Pages::default(),
-            api: Arc::new(SharedApi { exposes_confirmations, ..SharedApi::default() }),
+            api: Arc::new(api),
             browsers,
             live_within,
             draining: AtomicBool::new(false),

@@ -6,10 +6,11 @@ use tollgate_api::{
 };
 use tollgate_engine::Fill;
 use tollgate_model::Nonce;
+use tollgate_model::audit::AuditedAction;
 use tollgate_model::fill::{FillWith, NonceRange};
 use tollgate_model::nonce::Mode;
 
-use super::body::{one_of, optional_reason, read_nonce, required_reason};
+use super::body::{given_reason, one_of, read_nonce, required_reason};
 use super::openapi::may_fail;
 use super::params::SubmitterParams;
 use super::problem::Problem;
@@ -34,7 +35,8 @@ type ActionResult<T> = Result<axum::Json<T>, Problem>;
 /// Declares the changes of a submitter's status.
 macro_rules! status_changes {
     ($($(#[doc = $about:literal])+
-        $name:ident: $path:literal, $id:literal, $problems:ident, $why:literal, $done:literal;)+) => {$(
+        $name:ident: $path:literal, $id:literal, $action:expr, $problems:ident, $why:literal,
+        $done:literal;)+) => {$(
         $(#[doc = $about])+
         #[utoipa::path(
             post,
@@ -51,7 +53,9 @@ macro_rules! status_changes {
             call: SubmitterCall<RequiredReason>,
         ) -> ActionResult<StatusChanged> {
             let SubmitterCall { api, caller, submitter, body } = call;
-            let changed = api.engine.operator().$name(submitter, caller.audited(&required_reason(body.reason)?)).await?;
+            let reason = required_reason(body.reason)?;
+            caller.record(&*api.store, $action, submitter, Some(&reason)).await?;
+            let changed = api.engine.operator().$name(submitter, caller.audited(&reason)).await?;
             let was = changed.was.name().into();
             Ok(axum::Json(StatusChanged { submitter: current(&api, &caller, submitter).await?, was }))
         }
@@ -63,14 +67,14 @@ status_changes! {
     ///
     /// New work is accepted and waits in QUEUED/HELD without a nonce. What has a slot goes on to its
     /// end. Safe to repeat.
-    pause: "/api/v1/submitters/{address}/pause", "pauseSubmitter", PauseProblems, "key rotation",
-        "It stands still.";
+    pause: "/api/v1/submitters/{address}/pause", "pauseSubmitter", AuditedAction::PauseSubmitter,
+        PauseProblems, "key rotation", "It stands still.";
     /// Resume a submitter
     ///
     /// After a pause, or out of PROTECT: its nonces are compared with the chain first, and the cursor
     /// moves forward where the chain is ahead. What was held gets its slots. Safe to repeat.
-    resume: "/api/v1/submitters/{address}/resume", "resumeSubmitter", ResumeProblems,
-        "keys are in place", "It takes work.";
+    resume: "/api/v1/submitters/{address}/resume", "resumeSubmitter", AuditedAction::ResumeSubmitter,
+        ResumeProblems, "keys are in place", "It takes work.";
 }
 
 /// Change a submitter's mode
@@ -98,11 +102,11 @@ pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> ActionResult<ModeChang
     let SubmitterCall { api, caller, submitter, body } = call;
     let name = body.mode.ok_or_else(|| Problem::missing("mode"))?;
     let mode = one_of("mode", &name, &Mode::ALL.map(|mode| (mode.name(), mode)))?;
-    let changed = api
-        .engine
-        .operator()
-        .change_mode(submitter, mode, caller.audited(&required_reason(body.reason)?))
-        .await?;
+    let reason = required_reason(body.reason)?;
+    let action = AuditedAction::ChangeSubmitterMode;
+    caller.record(&*api.store, action, submitter, Some(&reason)).await?;
+    let changed =
+        api.engine.operator().change_mode(submitter, mode, caller.audited(&reason)).await?;
     let was_mode = changed.was.name().into();
     Ok(axum::Json(ModeChanged { submitter: current(&api, &caller, submitter).await?, was_mode }))
 }
@@ -125,8 +129,9 @@ pub(crate) async fn mode(call: SubmitterCall<NewMode>) -> ActionResult<ModeChang
 )]
 pub(crate) async fn reconcile(call: SubmitterCall<Reason>) -> ActionResult<Reconciled> {
     let SubmitterCall { api, caller, submitter, body } = call;
-    // There is no entry in the audit trail to keep it with; but a bad one is refused.
-    optional_reason(body.reason)?;
+    let reason = given_reason(body.reason)?;
+    let action = AuditedAction::ReconcileSubmitter;
+    caller.record(&*api.store, action, submitter, reason.as_ref()).await?;
     let found = api.engine.operator().reconcile(submitter).await?;
     let chain_nonce = found.counts.confirmed_mined().map(Nonce::get);
     Ok(axum::Json(Reconciled {
@@ -168,11 +173,10 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled
     let name = body.with.ok_or_else(|| Problem::missing("with"))?;
     let with = one_of("with", &name, &FillWith::ALL.map(|with| (with.name(), with)))?;
     let fill = Fill { range, with, used: body.used.unwrap_or_default() };
-    let filled = api
-        .engine
-        .operator()
-        .fill(submitter, fill, caller.audited(&required_reason(body.reason)?))
-        .await?;
+    let reason = required_reason(body.reason)?;
+    let action = AuditedAction::FillSubmitterNonces;
+    caller.record(&*api.store, action, submitter, Some(&reason)).await?;
+    let filled = api.engine.operator().fill(submitter, fill, caller.audited(&reason)).await?;
     let tollgate_engine::Filled { handed_back, taken, counted, free } = filled;
     let submitter = current(&api, &caller, submitter).await?;
     Ok(axum::Json(Filled { submitter, handed_back, taken, counted, free }))
@@ -202,11 +206,10 @@ pub(crate) async fn fill(call: SubmitterCall<FillNonces>) -> ActionResult<Filled
 pub(crate) async fn advance(call: SubmitterCall<NewCursor>) -> ActionResult<CursorMoved> {
     let SubmitterCall { api, caller, submitter, body } = call;
     let to = read_nonce("nextNonce", body.next_nonce.as_ref())?;
-    let moved = api
-        .engine
-        .operator()
-        .advance(submitter, to, caller.audited(&required_reason(body.reason)?))
-        .await?;
+    let reason = required_reason(body.reason)?;
+    let action = AuditedAction::AdvanceSubmitter;
+    caller.record(&*api.store, action, submitter, Some(&reason)).await?;
+    let moved = api.engine.operator().advance(submitter, to, caller.audited(&reason)).await?;
     let was_next_nonce = moved.from.get();
     Ok(axum::Json(CursorMoved {
         submitter: current(&api, &caller, submitter).await?,

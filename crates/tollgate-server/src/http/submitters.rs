@@ -11,13 +11,15 @@ use tollgate_api::{
 use tollgate_engine::Engine;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::port::{Page, ReservationState, SubmitterOverview, SubmitterRecord};
+use tollgate_model::port::{
+    Page, ReservationState, SubmitterEntry as StoredEntry, SubmitterOverview, SubmitterRecord,
+};
 use tollgate_model::reconcile::{Hole, KnownSlots};
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
 use super::access::Caller;
-use super::access::sight::Sight;
+use super::access::sight::{Sight, may_read_reason};
 use super::accounts::effective;
 use super::openapi::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
@@ -68,7 +70,7 @@ pub(crate) async fn list(
     for found in &found {
         if sight.has_submitter(found.record.submitter).await? {
             let shown = show(found, &api.engine, ChainSide::default());
-            items.push(in_view(&caller, shown));
+            items.push(in_view(&api, &caller, shown));
         }
     }
     Ok(axum::Json(SubmitterPage { items, next }))
@@ -113,13 +115,14 @@ pub(crate) async fn current(
     let stored = api.store.account(of).await?;
     let key = stored.and_then(|stored| stored.account.key).map(|key| key.to_string());
     let shown = ShownSubmitter { blocked_by, key, ..show(&found, &api.engine, chain) };
-    Ok(in_view(caller, shown))
+    Ok(in_view(api, caller, shown))
 }
 
 /// Without nonces, tokens, keys and reasons of operators, unless the caller is an operator.
-fn in_view(caller: &Caller, shown: ShownSubmitter) -> ShownSubmitter {
+fn in_view(api: &Api, caller: &Caller, shown: ShownSubmitter) -> ShownSubmitter {
     if caller.is_operator() {
-        return shown;
+        let status_reason = shown.status_reason.filter(|why| may_read_reason(api, caller, why));
+        return ShownSubmitter { status_reason, ..shown };
     }
     ShownSubmitter {
         key: None,
@@ -172,7 +175,8 @@ fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSu
 /// Read a submitter's audit trail
 ///
 /// Every change of its status and every move of its cursor that opened no slot, oldest first: what
-/// happened, when, by which node, under which token, and why.
+/// happened, when, by which node, under which token, and why. `detail` is null for a key with a tenant where a key of
+/// another tenant, or of none, has given the reason.
 #[utoipa::path(
     get,
     path = "/api/v1/submitters/{address}/history",
@@ -194,7 +198,12 @@ pub(crate) async fn history(
     api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let found = api.store.submitter_history(of, after, page).await?;
     let next = last_of_full_page(&found, page).map(|entry| entry.number);
-    let items = found.iter().map(SubmitterEntry::from).collect();
+    let shown = |entry: &StoredEntry| {
+        let entry = SubmitterEntry::from(entry);
+        let detail = entry.detail.filter(|detail| may_read_reason(&api, &caller, detail));
+        SubmitterEntry { detail, ..entry }
+    };
+    let items = found.iter().map(shown).collect();
     Ok(axum::Json(SubmitterHistoryPage { items, next }))
 }
 

@@ -7,13 +7,14 @@ use tollgate_api::{
     ActionAnswer, ActionOutcome, ErrorCode, Reason, Replacement, TxAnswer, check_fees,
 };
 use tollgate_engine::{ActError, Acted, Action};
+use tollgate_model::audit::AuditedAction;
 use tollgate_model::port::policy::Replacement as ModelReplacement;
 use tollgate_model::stuck::Forbidden;
 use tollgate_model::{Failed, TxId, TxState};
 
 use super::Api;
 use super::access::Caller;
-use super::body::optional_reason;
+use super::body::{given_reason, reason_or_none};
 use super::openapi::may_fail;
 use super::params::ActionParams;
 use super::problem::Problem;
@@ -136,6 +137,17 @@ pub(crate) async fn replace(call: TxCall<Replacement>) -> ActionResult {
     act(&api, &caller, tx_id, Action::Replace(replacement), reason).await
 }
 
+/// The name of an action in the audit log.
+const fn recorded_as(action: &Action) -> AuditedAction {
+    match action {
+        Action::Cancel => AuditedAction::CancelTx,
+        Action::SpeedUp => AuditedAction::SpeedUpTx,
+        Action::Resubmit => AuditedAction::ResubmitTx,
+        Action::Replace(_) => AuditedAction::ReplaceTx,
+        Action::AskPolicy => AuditedAction::ResolveTx,
+    }
+}
+
 async fn act(
     api: &Api,
     caller: &Caller,
@@ -143,8 +155,10 @@ async fn act(
     action: Action,
     reason: Option<String>,
 ) -> ActionResult {
-    let reason = caller.audited(&optional_reason(reason)?);
+    let given = given_reason(reason)?;
     read::find(api, caller, tx_id).await?;
+    caller.record(&*api.store, recorded_as(&action), tx_id, given.as_ref()).await?;
+    let reason = caller.audited(&reason_or_none(given.as_ref()));
     let (asks_policy, cancels) = (action == Action::AskPolicy, action == Action::Cancel);
     let acted = api.engine.operator().act(tx_id, action, reason).await;
     let record = read::find(api, caller, tx_id).await?;

@@ -18,6 +18,7 @@ use tollgate_api::{WaitPreference, path};
 use tollgate_model::port::{Page, StoreError, TxStore};
 use tollgate_model::{TxId, TxState};
 
+use super::access::Caller;
 use super::dispatch::dispatch;
 use super::forward::CHAIN_ID;
 use super::problem::Problem;
@@ -154,6 +155,10 @@ pub(crate) async fn answer(
         body
     } else {
         waiting.reaches(chains.store().as_ref(), wait, begun).await;
+        if !is_allowed(chains, &parts).await {
+            // Answered as it was when the key was valid. Reads are refused (`access::control`).
+            return Ok(Response::from_parts(head, Body::from(body)));
+        }
         read_again(chains, parts, found.tx_id).await.unwrap_or(body)
     };
     // The length of the first answer, which may not be this one's.
@@ -162,6 +167,15 @@ pub(crate) async fn answer(
         head.headers.insert(PREFERENCE_APPLIED, applied);
     }
     Ok(Response::from_parts(head, Body::from(body)))
+}
+
+/// Returns whether the key of a request is still valid after its wait.
+async fn is_allowed(chains: &Chains, parts: &Parts) -> bool {
+    let Ok(caller) = Caller::of(&parts.extensions) else { return false };
+    match (chains.api_keys(), caller.key_id()) {
+        (Some(keys), Some(id)) => keys.known(id).await.is_ok(),
+        _ => true,
+    }
 }
 
 /// A transaction in an answer.

@@ -9,12 +9,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use tollgate_api::ErrorCode;
 use tollgate_model::access::KeySecret;
+use tollgate_model::audit::AuditedAction;
 use tracing::info;
 
 use super::layout::{Frame, error_page, html, with_status};
 use super::session::AGE_MAX;
 use super::viewer::{self, Viewer, cookie_name, session_id};
-use crate::http::{Caller, Chains, Problem, RemoteAddress};
+use crate::http::{Caller, Chains, Counted, Problem, RemoteAddress};
 
 #[derive(Template)]
 #[template(path = "login.html")]
@@ -52,8 +53,8 @@ pub(crate) async fn form(
     }
     let next = own_path(query.get("next"));
     match viewer::find(&chains, &parts).await {
-        Ok(Some(_)) => Redirect::to(&next).into_response(),
-        Ok(None) => login_page(&chains, next, None),
+        Ok(Some(viewer)) if viewer.caller.is_operator() => Redirect::to(&next).into_response(),
+        Ok(_) => login_page(&chains, next, None),
         Err(problem) => error_page(&chains, None, &problem),
     }
 }
@@ -67,21 +68,25 @@ pub(crate) async fn log_in(
 ) -> Response {
     let next = own_path(fields.get("next"));
     let given = fields.get("key").map(|key| key.trim()).unwrap_or_default();
-    match check(&chains, given, &is_tls).await {
+    let mut counted = Counted::default();
+    let mut response = match check(&chains, given, &is_tls, &mut counted).await {
         Ok(Ok(cookie)) => {
             let value = set_cookie(is_tls.0, &cookie, AGE_MAX.as_secs());
             ([(header::SET_COOKIE, value)], Redirect::to(&next)).into_response()
         }
         Ok(Err(why)) => login_page(&chains, next, Some(why)),
         Err(problem) => error_page(&chains, None, &problem),
-    }
+    };
+    counted.write(response.headers_mut());
+    response
 }
 
-/// Checks a key and begins a session; its id.
+/// Checks a key, counts the log-in against its rate, and begins a session; its id.
 async fn check(
     chains: &Chains,
     given: &str,
     OverTlsOrNot(_, remote): &OverTlsOrNot,
+    counted: &mut Counted,
 ) -> Result<Result<String, String>, Problem> {
     let Some(keys) = chains.api_keys() else {
         return Err(Problem::new(ErrorCode::NotFound, "this node asks for no key"));
@@ -97,6 +102,8 @@ async fn check(
         }
         Err(problem) => return Err(problem),
     };
+    *counted = key.count();
+    counted.check()?;
     let caller = Caller::with_key(key.key(), *remote);
     if !caller.is_operator() {
         let roles = &caller.rights().roles;
@@ -104,6 +111,7 @@ async fn check(
             "The pages need a key with the role operate; this key has {roles}."
         )));
     }
+    caller.record(&**chains.store(), AuditedAction::LogIn, key.id(), None).await?;
     let id = chains.pages().sessions.begin(key.id().clone()).map_err(|_| Problem::defect())?;
     info!(key_id = %key.id(), remote = ?caller.remote(), "logged in");
     Ok(Ok(id.as_str().to_owned()))
@@ -120,6 +128,13 @@ pub(crate) async fn log_out(
     }
     if let Some(id) = session_id(&headers, viewer.is_tls) {
         chains.pages().sessions.end(&id);
+    }
+    // A session ends whether or not that can be recorded.
+    if let Some(key) = viewer.caller.key_id() {
+        let recorded = viewer.caller.record(&**chains.store(), AuditedAction::LogOut, key, None);
+        if let Err(problem) = recorded.await {
+            return error_page(&chains, Some(&viewer), &problem);
+        }
     }
     let value = set_cookie(viewer.is_tls, "", 0);
     ([(header::SET_COOKIE, value)], Redirect::to("/login")).into_response()

@@ -1,15 +1,17 @@
 //! The viewer of a page: their rights, and the token that their forms carry.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, Request, Uri, header};
-use axum::response::{IntoResponse, Redirect, Response};
+use axum::http::{HeaderMap, Request, header};
 use tollgate_api::ErrorCode;
 
-use super::layout::error_page;
 use super::session::Token;
-use crate::http::{CALLER, Caller, Chains, ListenerKind, OverTls, Problem, RemoteAddress};
+use crate::http::{
+    CALLER, Caller, Chains, Counted, KnownKey, ListenerKind, OverTls, Problem, RemoteAddress,
+};
 
 /// Whoever looks at a page: an operator, whose session names a key, or anybody where no key is asked for.
 #[derive(Clone)]
@@ -17,12 +19,19 @@ pub(crate) struct Viewer {
     pub(crate) caller: Caller,
     pub(crate) csrf: Token,
     pub(crate) is_tls: bool,
+    /// The key of the session; `None` if none is asked for.
+    pub(crate) key: Option<Arc<KnownKey>>,
 }
 
 impl Viewer {
     /// Returns whether all accounts and transactions are this viewer's to see.
     pub(crate) fn sees_everything(&self) -> bool {
         self.caller.rights().see_everything()
+    }
+
+    /// Counts a request against the rate of the key.
+    pub(crate) fn count(&self) -> Counted {
+        self.key.as_ref().map(|key| key.count()).unwrap_or_default()
     }
 
     /// The name of the key, or its id, for the header of pages.
@@ -38,12 +47,12 @@ impl Viewer {
         request.headers_mut().extend(self.caller.passed_on().map(|named| (CALLER, named)));
     }
 
-    /// Refuses a form that does not carry this viewer's token: another site may have made it.
+    /// Refuses a request that does not carry this viewer's token: another site may have made it.
     pub(crate) fn check_csrf(&self, given: Option<&str>) -> Result<(), Problem> {
         if given.is_some_and(|given| self.csrf.is(given)) {
             return Ok(());
         }
-        let detail = "the form does not carry the token of this session: open the page again";
+        let detail = "the request does not carry the token of this session: open the page again";
         Err(Problem::new(ErrorCode::CrossOrigin, detail))
     }
 }
@@ -67,23 +76,23 @@ pub(crate) async fn find(chains: &Chains, parts: &Parts) -> Result<Option<Viewer
     let remote = parts.extensions.get().map(|RemoteAddress(address)| *address);
     let Some(keys) = chains.api_keys() else {
         let (caller, csrf) = (Caller::without_key(remote), pages.open_csrf()?);
-        return Ok(Some(Viewer { caller, csrf, is_tls }));
+        return Ok(Some(Viewer { caller, csrf, is_tls, key: None }));
     };
     let id = session_id(&parts.headers, is_tls);
     let Some((id, session)) = id.and_then(|id| pages.sessions.find(&id).map(|it| (id, it))) else {
         return Ok(None);
     };
     // The key is looked up for each request: a revoked one ends its sessions on all nodes within seconds.
-    let caller = match keys.known(&session.key).await {
-        Ok(key) => Caller::with_key(key.key(), remote),
+    let key = match keys.known(&session.key).await {
+        Ok(key) => key,
         Err(problem) if problem.code == ErrorCode::Unauthenticated => {
             pages.sessions.end(&id);
             return Ok(None);
         }
         Err(problem) => return Err(problem),
     };
-    let csrf = session.csrf;
-    Ok(caller.is_operator().then_some(Viewer { caller, csrf, is_tls }))
+    let (caller, csrf) = (Caller::with_key(key.key(), remote), session.csrf);
+    Ok(Some(Viewer { caller, csrf, is_tls, key: Some(key) }))
 }
 
 /// Pages are for operators: where those have a listener of their own, the callers' has no pages.
@@ -98,23 +107,13 @@ pub(crate) fn is_tls(parts: &Parts) -> bool {
     parts.extensions.get() == Some(&OverTls)
 }
 
-impl FromRequestParts<Chains> for Viewer {
-    type Rejection = Response;
+/// The viewer that the guard of the pages has found (`pages/table.rs`). A handler beside it answers nobody.
+impl<S: Send + Sync> FromRequestParts<S> for Viewer {
+    type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, chains: &Chains) -> Result<Self, Response> {
-        refuse_callers_listener(parts).map_err(IntoResponse::into_response)?;
-        match find(chains, parts).await {
-            Ok(Some(viewer)) => Ok(viewer),
-            Ok(None) => Err(to_login(&parts.uri).into_response()),
-            Err(problem) => Err(error_page(chains, None, &problem)),
-        }
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(Problem::defect)
     }
-}
-
-/// The login, which leads back to the page that was asked for.
-fn to_login(uri: &Uri) -> Redirect {
-    let asked = uri.path_and_query().map_or("/", |path| path.as_str());
-    Redirect::to(&tollgate_api::path::with_query("/login", &[("next", Some(asked.to_owned()))]))
 }
 
 /// The token of forms where no key is asked for: one for the life of the process.
@@ -136,11 +135,5 @@ mod tests {
         assert_eq!(session_id(&headers, false).as_deref(), Some("abc"));
         assert_eq!(session_id(&headers, true).as_deref(), Some("def"));
         assert_eq!(session_id(&HeaderMap::new(), false), None);
-    }
-
-    #[test]
-    fn login_leads_back_to_the_page_that_was_asked_for() {
-        let response = to_login(&Uri::from_static("/tx?state=STUCK")).into_response();
-        assert_eq!(response.headers()[header::LOCATION], "/login?next=%2Ftx%3Fstate%3DSTUCK");
     }
 }

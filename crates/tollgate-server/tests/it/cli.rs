@@ -213,6 +213,28 @@ async fn submitters_are_listed_paused_resumed_remoded_and_compared() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn audit_log_lists_what_was_asked_for_newest_first() {
+    let dev = Dev::start().await;
+    let from = account(0);
+    dev.good(&["submitter", "pause", &from, "--reason", "key rotation"]);
+    dev.good(&["submitter", "resume", &from, "--reason", "rotated"]);
+    let listed = dev.good(&["audit", "list"]).out;
+    let lines: Vec<&str> = listed.lines().collect();
+    for (line, action, reason) in
+        [(lines[1], "resumeSubmitter", "rotated"), (lines[2], "pauseSubmitter", "key rotation")]
+    {
+        for part in [action, &*from, "127.0.0.1", reason] {
+            assert!(line.contains(part), "{part} in {line}");
+        }
+    }
+    let newest = dev.run(&["audit", "list", "--limit", "1"]);
+    assert_eq!((newest.out.lines().count(), newest.code), (2, Some(0)), "{newest:?}");
+    let cursor = newest.err.trim().rsplit(' ').next().unwrap();
+    let next = dev.good(&["audit", "list", "--cursor", cursor, "--json"]).json();
+    assert_eq!(next["items"][0]["action"], "pauseSubmitter", "{next}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_feed_is_printed_and_followed() {
     let dev = Dev::start().await;
     let (from, to) = (account(0), account(1));

@@ -1,6 +1,8 @@
 //! The pages, in a real browser and as plain requests.
 
 mod browser;
+mod docs;
+mod guard;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -311,7 +313,7 @@ async fn session_sees_pages_until_it_logs_out() {
     assert_eq!(page.status, 200, "{}", page.text);
     assert!(page.text.contains("night shift"), "{}", page.text);
     let api = read(&site.0, with_cookie(get("/api/v1/submitters"), &cookie)).await;
-    assert_eq!(api.status, 401, "the API takes keys, no cookies");
+    assert_eq!(api.status, 403, "a session alone is not enough for the API: {}", api.text);
     let without = read(&site.0, with_cookie(form("/logout", ""), &cookie)).await;
     assert_eq!(without.status, 403, "a log-out has a token as well");
     let token = csrf(&page.text);

@@ -56,7 +56,8 @@ impl SectionWriter<'_> {
             self.attempt(new.tx_id, FIRST, &slot.attempt)?;
         }
         let to = new.initial_state().code();
-        self.history(new.tx_id, FIRST, "created", None, to, None)?;
+        let author = new.author.as_ref().map(|author| author.as_str());
+        self.history(new.tx_id, FIRST, "created", None, to, author)?;
         events.created(self.lease.submitter, new);
         Ok(())
     }

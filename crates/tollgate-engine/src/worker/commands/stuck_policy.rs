@@ -260,6 +260,7 @@ mod tests {
             slot: None,
             held: false,
             valid_until: None,
+            author: None,
         };
         let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
         let lease = Lease { submitter, token: FencingToken::MIN };

@@ -114,6 +114,7 @@ mod tests {
             slot: None,
             held: false,
             valid_until: None,
+            author: None,
         }
     }
 

@@ -98,6 +98,7 @@ pub(super) fn section(
         slot: slots.next(),
         held,
         valid_until: create.intent.expires_at(),
+        author: create.author.clone(),
     }));
     Ok(section)
 }

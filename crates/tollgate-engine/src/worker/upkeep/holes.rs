@@ -134,10 +134,19 @@ async fn fill_with_placeholders(
         let Ok(payload) = intent.to_payload() else { return Ok(()) };
         let (reply, answer) = oneshot::channel();
         let tx_id = session.context.ids.tx_id();
-        let (request_id, signed, looked_up) = (None, None, Instant::now());
+        let (request_id, author, signed, looked_up) = (None, None, None, Instant::now());
         let timer = CreateTimer::begin(&session.context.metrics);
-        let create =
-            CreateJob { tx_id, request_id, intent, payload, signed, looked_up, reply, timer };
+        let create = CreateJob {
+            tx_id,
+            request_id,
+            intent,
+            payload,
+            author,
+            signed,
+            looked_up,
+            reply,
+            timer,
+        };
         creates.push(create);
         answers.push(answer);
     }

@@ -5,6 +5,7 @@ use alloy_primitives::{B256, Bytes, keccak256};
 use super::{BatchLimits, Slot};
 use crate::ids::{InvalidValue, RequestId, TxId};
 use crate::state::{Allocated, Queued, TxState};
+use crate::text::Text;
 use crate::time::Timestamp;
 
 /// An accepted intent in its canonical encoding, with its digest.
@@ -56,6 +57,8 @@ pub struct NewTx {
     pub held: bool,
     /// When the intent expires.
     pub valid_until: Option<Timestamp>,
+    /// The author, for the first entry of its history; `None` where nobody is known.
+    pub author: Option<Text<200>>,
 }
 
 impl NewTx {

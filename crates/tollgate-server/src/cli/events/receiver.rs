@@ -8,9 +8,10 @@ use clap::{Args, Subcommand};
 use hyper::body::Bytes;
 use tollgate_api::{Event, format_time};
 use tollgate_hook::WebhookAnswer;
-use tollgate_model::Seq;
+use tollgate_model::audit::{AuditAuthor, AuditEntry, AuditedAction};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{DeadLetter, NoCheckpoints, Page, Store};
+use tollgate_model::{Seq, Text};
 use uuid::Uuid;
 
 use super::super::remote::print_line;
@@ -119,6 +120,8 @@ pub(super) fn dead_letters(args: DeadLettersArgs) -> Result<ExitCode, Failure> {
                     Some(seq) => (Seq::new(seq)?, Seq::new(seq)?),
                     None => (Seq::MIN, Seq::MAX),
                 };
+                let subject = seq.map_or("all".to_owned(), |seq| seq.to_string());
+                record(&*store, AuditedAction::ReplayDeadLetters, &subject).await?;
                 match store.retry_dead_letters(WEBHOOK, from, through).await? {
                     0 => Err("there is no such dead letter".into()),
                     count => {
@@ -144,12 +147,20 @@ pub(super) fn replay(args: ReplayArgs) -> Result<ExitCode, Failure> {
         if before > bounds.end {
             return Err(format!("the last event is {}", bounds.end).into());
         }
+        let subject = format!("from {}", args.from.max(1));
+        record(&*store, AuditedAction::ReplayEvents, &subject).await?;
         if !store.rewind_sink(WEBHOOK, before).await? {
             return Err("no node has delivered to a webhook yet: there is nothing to repeat".into());
         }
         println!("events from {} on are delivered again", args.from.max(1));
         Ok(())
     })
+}
+
+/// Records a change right before it is made.
+async fn record(store: &dyn Store, action: AuditedAction, subject: &str) -> Result<(), Failure> {
+    let (author, subject) = (AuditAuthor::command_line(), Text::lossy(subject));
+    Ok(store.record_audit(&AuditEntry { author, action, subject, reason: None }).await?)
 }
 
 fn as_json(letter: &DeadLetter) -> String {

@@ -12,6 +12,9 @@ use tollgate_model::access::{ApiKey, KeyId, Rights, Role, Tenant};
 
 use crate::http::problem::Problem;
 
+/// Stands before the id of a key in a reason.
+const AUTHOR_PREFIX: &str = "key:";
+
 /// Whoever made a request. Each request that reaches a handler has one among its extensions; a request without
 /// one is refused as a defect. Cheap to clone.
 ///
@@ -124,6 +127,11 @@ impl Caller {
         HeaderValue::try_from(text).ok()
     }
 
+    /// The author of a create, for the first entry of the transaction's history; `None` where no key is asked for.
+    pub(crate) fn create_author(&self) -> Option<Text<200>> {
+        self.key_id().map(|_| Text::lossy(&self.author()))
+    }
+
     /// A reason with its author before it. What does not fit any more is cut off at its end. Without keys nobody
     /// is known, and the reason stays as it is.
     pub(crate) fn audited(&self, reason: &Text<500>) -> Text<500> {
@@ -136,8 +144,8 @@ impl Caller {
     /// The author of an action, for the audit trail: `key:ID NAME from ADDRESS`.
     pub(crate) fn author(&self) -> String {
         let mut text = match &self.0.key {
-            Some(key) if key.name.as_str().is_empty() => format!("key:{}", key.id),
-            Some(key) => format!("key:{} {}", key.id, key.name),
+            Some(key) if key.name.as_str().is_empty() => format!("{AUTHOR_PREFIX}{}", key.id),
+            Some(key) => format!("{AUTHOR_PREFIX}{} {}", key.id, key.name),
             None => "no key".to_owned(),
         };
         if let Some(remote) = self.0.remote {
@@ -147,10 +155,33 @@ impl Caller {
     }
 }
 
+/// The key that [`Caller::audited`] has put before a reason. What stands before it is not written by callers.
+pub(super) fn author_in(reason: &str) -> Option<KeyId> {
+    let (_, rest) = reason.split_once(AUTHOR_PREFIX)?;
+    KeyId::new(rest.split([' ', ':']).next()?).ok()
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
         Self::of(&parts.extensions)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn author_of_a_reason_is_the_first_key_in_it() {
+        let of = |reason: &str| author_in(reason).map(|id| id.to_string());
+        let id = Some("abcdefghijkm".to_owned());
+        assert_eq!(of("key:abcdefghijkm night shift from 10.0.0.7: rotation"), id);
+        assert_eq!(of("key:abcdefghijkm: rotation"), id);
+        assert_eq!(of("from strict to pipelined: key:abcdefghijkm ops: key:zzzzzzzzzzzz"), id);
+        for without in ["rotation", "", "key:", "key:short x", "drift"] {
+            assert_eq!(of(without), None, "{without}");
+        }
     }
 }

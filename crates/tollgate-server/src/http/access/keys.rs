@@ -16,18 +16,18 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout};
 use tollgate_api::ErrorCode;
 use tollgate_model::Timestamp;
-use tollgate_model::access::{ApiKey, KeyId, KeyRefusal, KeySecret};
+use tollgate_model::access::{ApiKey, KeyId, KeyRefusal, KeySecret, Rights};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Store, StoreError, StoredApiKey};
 use tracing::{info, warn};
 
-use super::rate::{KeyLimiter, Used};
+use super::rate::{Counted, KeyLimiter};
 use crate::http::problem::Problem;
 
 /// The interval in which changes of keys are read.
 const REFRESH_EVERY: Duration = Duration::from_secs(2);
 /// The longest time for reading them (I13).
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
+const READ_TIMEOUT: Duration = Duration::from_secs(2);
 /// The pause between two looks for an id that is not known (I13).
 const LOOK_PAUSE: Duration = Duration::from_millis(250);
 /// The time for which keys are accepted that could not be read again.
@@ -76,8 +76,8 @@ impl KnownKey {
     }
 
     /// Counts a request against the key's rate, if it has one.
-    pub(super) fn use_once(&self) -> Option<Used> {
-        self.limiter.as_ref().map(|limiter| limiter.count())
+    pub(crate) fn count(&self) -> Counted {
+        Counted::by(self.limiter.as_deref())
     }
 
     /// The key as it was read again: its uses stay.
@@ -156,6 +156,11 @@ impl ApiKeys {
             return Err(error.into());
         }
         Ok(self.get(id))
+    }
+
+    /// The rights of a key, usable or not, if it is known here.
+    pub(crate) fn rights_of(&self, id: &KeyId) -> Option<Rights> {
+        self.get(id).map(|known| known.key.rights.clone())
     }
 
     fn get(&self, id: &KeyId) -> Option<Arc<KnownKey>> {

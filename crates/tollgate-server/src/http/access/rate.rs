@@ -23,8 +23,31 @@ pub(super) struct KeyLimiter {
     limiter: RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>,
 }
 
+/// A request that was counted against the rate of its key, if that has one.
+#[derive(Default)]
+pub(crate) struct Counted(Option<Used>);
+
+impl Counted {
+    /// A request of a key with this limiter.
+    pub(super) fn by(limiter: Option<&KeyLimiter>) -> Self {
+        Self(limiter.map(KeyLimiter::count))
+    }
+
+    /// Refuses the request if it is one too many.
+    pub(crate) fn check(&self) -> Result<(), Problem> {
+        self.0.as_ref().map_or(Ok(()), Used::check)
+    }
+
+    /// Writes the headers of the answer.
+    pub(crate) fn write(&self, headers: &mut HeaderMap) {
+        if let Some(used) = &self.0 {
+            used.write(headers);
+        }
+    }
+}
+
 /// The rest of a key's rate after a request.
-pub(super) struct Used {
+struct Used {
     limit: RateLimit,
     left: u32,
     /// If the request is one too many: the time until the next one is possible.
@@ -40,7 +63,7 @@ impl KeyLimiter {
     }
 
     /// Counts a request.
-    pub(super) fn count(&self) -> Used {
+    fn count(&self) -> Used {
         let limit = self.limit;
         match self.limiter.check() {
             Ok(state) => Used { limit, left: state.remaining_burst_capacity(), wait: None },
@@ -53,16 +76,14 @@ impl KeyLimiter {
 }
 
 impl Used {
-    /// Refuses the request if it is one too many.
-    pub(super) fn check(&self) -> Result<(), Problem> {
+    fn check(&self) -> Result<(), Problem> {
         let Some(_) = self.wait else { return Ok(()) };
         let per_second = self.limit.per_second();
         let detail = format!("the key's limit of {per_second} requests per second is used up");
         Err(Problem::new(ErrorCode::RateLimited, detail))
     }
 
-    /// Writes the headers of the answer.
-    pub(super) fn write(&self, headers: &mut HeaderMap) {
+    fn write(&self, headers: &mut HeaderMap) {
         let (rate, burst) = (self.limit.per_second(), self.limit.burst());
         let missing = burst.saturating_sub(self.left);
         let policy = format!("\"key\";q={burst};w={}", burst.div_ceil(rate));

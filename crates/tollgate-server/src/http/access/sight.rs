@@ -12,6 +12,7 @@ use tollgate_model::port::{AccountPoolStore, Completion, RemovedTx, TxRecord};
 use tollgate_model::{Address, ChainId, RequestId, Submitter};
 
 use super::Caller;
+use super::caller::author_in;
 use crate::http::Api;
 use crate::http::problem::Problem;
 
@@ -106,6 +107,14 @@ impl Caller {
         let what = format!("this key is not for {sender} on chain {chain_id}");
         Problem::of_field(ErrorCode::Forbidden, "submitter", what)
     }
+}
+
+/// Returns whether a caller may read a reason in the history of an account, which tenants may share: a tenant reads
+/// those of its own keys, and those that have no author because a rule gave them or no key was asked for.
+pub(crate) fn may_read_reason(api: &Api, caller: &Caller, reason: &str) -> bool {
+    let (Some(own), Some(author)) = (caller.tenant(), author_in(reason)) else { return true };
+    let rights = api.api_keys().and_then(|keys| keys.rights_of(&author));
+    rights.is_some_and(|rights| rights.tenant.as_ref() == Some(own))
 }
 
 #[cfg(test)]

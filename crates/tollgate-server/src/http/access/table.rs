@@ -72,6 +72,7 @@ pub(crate) const CALLS: &[(&str, &str, Needed)] = &[
     ("POST", "/api/v1/api-keys", ADMIN),
     ("POST", "/api/v1/api-keys/{keyId}/revoke", ADMIN),
     ("POST", "/api/v1/api-keys/{keyId}/rotate", ADMIN),
+    ("GET", "/api/v1/audit", ADMIN),
 ];
 
 /// Returns the role that a call needs. A path or method that is not in the table is refused for every key: a route that somebody
@@ -104,7 +105,7 @@ fn route_of(path: &str) -> Option<&'static str> {
 }
 
 /// Returns whether a path has the segments of a route.
-fn is_like(route: &str, path: &str) -> bool {
+pub(crate) fn is_like(route: &str, path: &str) -> bool {
     let mut segments = path.split('/');
     let fits = route.split('/').all(|wanted| {
         segments.next().is_some_and(|given| match wanted.starts_with('{') {

@@ -189,7 +189,7 @@ impl<'a> Rounds<'a> {
     async fn prepare(&self, place: usize) -> Result<(Submitter, PreparedCreate), Problem> {
         let request = self.items[place].open.clone().ok_or_else(Problem::defect)?;
         let (of, request) = (request.submitter, request.named_for(self.caller.tenant())?);
-        Ok((of, prepare(self.api, request).await?))
+        Ok((of, prepare(self.api, self.caller, request).await?))
     }
 
     /// Creates items of a node that was not reached, for the accounts that this node serves.

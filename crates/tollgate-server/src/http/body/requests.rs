@@ -40,6 +40,7 @@ from_fields! {
         max_tx_fee: number "maxTxFee",
         max_value: number "maxValue",
         allowed_calls: texts "allowedCalls",
+        reason: text "reason",
     }
     AccountChange {
         label: change_of_text "label",
@@ -49,6 +50,7 @@ from_fields! {
         max_value: change_of_number "maxValue",
         allowed_calls: change_of_texts "allowedCalls",
         enabled: flag "enabled",
+        reason: text "reason",
     }
     Create {
         chain_id: number "chainId",
@@ -102,7 +104,7 @@ from_fields! {
         reason: text "reason",
     }
     NewCursor { next_nonce: number "nextNonce", reason: text "reason" }
-    RotateApiKey { grace: text "grace" }
+    RotateApiKey { grace: text "grace", reason: text "reason" }
     Reserve { hold_seconds: number "holdSeconds" }
     UsedNonce { owner_token: text ?required "ownerToken", tx_hash: text ?required "txHash" }
     ReturnedNonce { owner_token: text ?required "ownerToken", reason: text ?required "reason" }
@@ -120,7 +122,8 @@ impl FromFields for Access {
 impl FromFields for NewPool {
     fn from_fields(fields: &mut Fields<'_>) -> Result<Self, Problem> {
         let members = fields.texts("members")?;
-        Ok(Self { members: fields.required("members", members)? })
+        let members = fields.required("members", members)?;
+        Ok(Self { members, reason: fields.text("reason")? })
     }
 }
 
@@ -154,13 +157,20 @@ impl FromFields for NewApiKey {
             pools: listed("pools", fields.texts("pools")?)?,
             rate: fields.text("rate")?,
             expires_at: fields.text("expiresAt")?,
+            reason: fields.text("reason")?,
         })
     }
 }
 
-/// The reason of an action, for the audit trail.
-pub(crate) fn optional_reason(reason: Option<String>) -> Result<Text<500>, Problem> {
-    Ok(Text::new("reason", reason.unwrap_or_else(|| NO_REASON.to_owned()))?)
+/// The reason of a change, for the audit log. A blank one is none.
+pub(crate) fn given_reason(reason: Option<String>) -> Result<Option<Text<500>>, Problem> {
+    let given = reason.filter(|reason| !reason.trim().is_empty());
+    Ok(given.map(|reason| Text::new("reason", reason)).transpose()?)
+}
+
+/// The reason of an action as the history of its transaction has it.
+pub(crate) fn reason_or_none(given: Option<&Text<500>>) -> Text<500> {
+    given.cloned().unwrap_or_else(|| Text::lossy(NO_REASON))
 }
 
 /// A reason that must be given.

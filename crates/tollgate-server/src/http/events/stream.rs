@@ -75,6 +75,10 @@ impl EventStream {
                 Ok(false) => return None,
                 // With the position, which also passes what the filter leaves out.
                 Err(_) => {
+                    if let Err(problem) = self.viewer.caller_now().await {
+                        self.end(&format!("no more events: {}", problem.body.detail));
+                        continue;
+                    }
                     let position = self.position;
                     return Some(Bytes::from(format!("id: {position}\n: heartbeat\n\n")));
                 }

@@ -24,7 +24,7 @@ impl Viewer {
     }
 
     /// The caller with what its key allows now: streams last, and meanwhile a key may be revoked.
-    async fn caller_now(&self) -> Result<Caller, Problem> {
+    pub(super) async fn caller_now(&self) -> Result<Caller, Problem> {
         let (Some(keys), Some(id)) = (self.chains.api_keys(), self.caller.key_id()) else {
             return Ok(self.caller.clone());
         };
