@@ -103,7 +103,15 @@ pub(crate) mod tests {
 
     pub(crate) fn plan(submitters: u8, batch: u64, count: u64) -> Plan {
         let submitters = (1..=submitters).map(Address::repeat_byte).collect();
-        Plan { run: 0xfeed_beef, submitters, gas: Some(21_000), batch, count, duration: None, rate: None }
+        Plan {
+            run: 0xfeed_beef,
+            submitters,
+            gas: Some(21_000),
+            batch,
+            count,
+            duration: None,
+            rate: None,
+        }
     }
 
     #[test]
