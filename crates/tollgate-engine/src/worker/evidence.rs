@@ -26,7 +26,7 @@ const RECEIPTS: Checkpoints = (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRec
 const FINALITY: Checkpoints = (Checkpoint::FinalityJudged, Checkpoint::FinalityRecorded);
 const ANSWERS: Checkpoints = (Checkpoint::AnswersSeen, Checkpoint::AnswersRecorded);
 
-/// What the tracker and the sender reported since the last turn.
+/// The reports of the tracker and the sender since the last turn.
 #[derive(Default)]
 pub(super) struct Reports {
     pub(super) receipts: Vec<TxReceipt>,

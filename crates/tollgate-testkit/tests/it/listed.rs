@@ -100,12 +100,14 @@ fn tests_in(text: &str) -> BTreeSet<String> {
 /// True if a module that ends in the name's modules has such a test.
 fn is_in(modules: &[(String, BTreeSet<String>)], name: &str) -> bool {
     let (wanted, test) = name.rsplit_once("::").unwrap_or(("", name));
-    let wanted = wanted.strip_suffix("::tests").unwrap_or(wanted);
+    // A module of tests is in its own file, or at the end of the one that it tests.
+    let inline = wanted.strip_suffix("::tests").unwrap_or(wanted);
     let fits = |module: &str| {
         let padded = format!("::{module}::");
+        let ends = |modules: &str| padded.ends_with(&format!("::{modules}::"));
         match test {
             "*" => padded.contains(&format!("::{wanted}::")),
-            _ => wanted.is_empty() || padded.ends_with(&format!("::{wanted}::")),
+            _ => wanted.is_empty() || ends(wanted) || ends(inline),
         }
     };
     let mut fitting = modules.iter().filter(|(module, _)| fits(module));

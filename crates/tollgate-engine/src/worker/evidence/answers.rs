@@ -16,7 +16,7 @@ use crate::worker::in_flight::{AnswerNotes, InFlightTx};
 use crate::worker::session::{Session, moved};
 use crate::worker::{Stop, upkeep};
 
-/// What is to be done once the records of answers are durable.
+/// The follow-ups of answers, once their records are durable.
 pub(super) struct Answered {
     /// The newest answer of each slot.
     newest: BTreeMap<Nonce, SendOutcome>,

@@ -1,4 +1,4 @@
-//! How large types may grow. A worker's parts are what one mind can hold: a type with more methods is two types.
+//! The size that types may reach: one with more methods holds two ideas.
 
 use std::collections::BTreeMap;
 
