@@ -20,7 +20,6 @@ mod state;
 mod state_changes;
 mod upkeep;
 
-use std::collections::HashSet;
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -45,7 +44,9 @@ use crate::view::ChainView;
 use alarm::{Alarm, AlertSubject};
 use commands::Commands;
 pub(crate) use commands::{Command, Reply};
+use evidence::Reports;
 pub(crate) use intake::CreateJob;
+
 use intake::Intake;
 use journal::{Refusals, UnknownCommit};
 use ownership_transfer::OwnershipTransfer;
@@ -264,6 +265,8 @@ struct OwnedWorker {
     put_off: Vec<WorkerEvent>,
     /// Since when creates have gone ahead of evidence.
     put_off_since: Option<Instant>,
+    /// The view by which all recorded receipts were judged last.
+    judged_view: Option<Arc<ChainView>>,
     /// True once the open work is loaded.
     has_begun: bool,
 }
@@ -280,6 +283,7 @@ impl OwnedWorker {
             busy_at: Instant::now(),
             put_off: Vec::new(),
             put_off_since: None,
+            judged_view: None,
             has_begun: false,
         }
     }
@@ -398,35 +402,39 @@ impl OwnedWorker {
     async fn take_events(
         &mut self,
         events: Vec<WorkerEvent>,
-        view: &ChainView,
+        view: &Arc<ChainView>,
     ) -> Result<(), Stop> {
-        let (mut receipts, mut blocks_left) = (Vec::new(), HashSet::new());
-        let (mut supported, mut refuted) = (Vec::new(), Vec::new());
-        let (mut searched, mut looked_up) = (Vec::new(), Vec::new());
-        let (mut answers, mut decisions) = (Vec::new(), Vec::new());
+        let mut reports = Reports::default();
+        let (mut searched, mut looked_up, mut decisions) = (Vec::new(), Vec::new(), Vec::new());
         for event in events {
             match event {
-                WorkerEvent::Mined(receipt) => receipts.push(receipt),
-                WorkerEvent::BlockLeft { number, hash } => drop(blocks_left.insert((number, hash))),
-                WorkerEvent::Supported(receipt) => supported.push(receipt),
-                WorkerEvent::Refuted(receipt) => refuted.push(receipt),
+                WorkerEvent::Mined(receipt) => reports.receipts.push(receipt),
+                WorkerEvent::BlockLeft { number, hash } => {
+                    reports.blocks_left.insert((number, hash));
+                }
+                WorkerEvent::Supported(receipt) => reports.supported.push(receipt),
+                WorkerEvent::Refuted(receipt) => reports.refuted.push(receipt),
                 WorkerEvent::Searched(slots) => searched.extend(slots),
                 WorkerEvent::LookedUp { number, found } => looked_up.push((number, found)),
-                WorkerEvent::Answered(outcome) => answers.push(outcome),
+                WorkerEvent::Answered(outcome) => reports.answers.push(outcome),
                 WorkerEvent::Decided(decided) => decisions.push(decided),
                 WorkerEvent::LeaseLost(_) => {}
             }
         }
         let session = &mut self.session;
-        evidence::record_receipts(session, receipts, view).await?;
-        self.upkeep.note_searched(session, searched, view).await?;
-        for (number, found) in looked_up {
-            self.upkeep.note_looked_up(session, number, found, view).await?;
+        if !searched.is_empty() || !looked_up.is_empty() {
+            // I8: used slots are judged by all receipts that are known by now.
+            let receipts = std::mem::take(&mut reports.receipts);
+            evidence::record_receipts(session, receipts, view).await?;
+            self.upkeep.note_searched(session, searched, view).await?;
+            for (number, found) in looked_up {
+                self.upkeep.note_looked_up(session, number, found, view).await?;
+            }
         }
-        evidence::record_forks(session, &blocks_left, &refuted, view).await?;
-        evidence::note_support(session, supported).await?;
-        evidence::record_finality(session, view).await?;
-        evidence::record_answers(session, answers).await?;
+        let is_known = self.judged_view.as_ref().is_some_and(|judged| Arc::ptr_eq(judged, view));
+        let judges_all = !is_known || session.agenda.is_tick_due();
+        evidence::record(session, reports, view, judges_all).await?;
+        self.judged_view = Some(view.clone());
         for decided in decisions {
             self.commands.note_decision(session, *decided).await?;
         }

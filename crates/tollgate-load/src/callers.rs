@@ -15,6 +15,10 @@ use crate::RESPONSE_TIMEOUT;
 use crate::plan::Plan;
 use crate::record::{IntentOutcome, Run};
 
+/// The resolution of timers: a call of an open loop begins at most this much before its time rather than after it.
+const TIMER_TICK: Duration = Duration::from_millis(1);
+/// A call of an open loop that begins this much after its time is late.
+const LATE: Duration = Duration::from_millis(10);
 /// The pause if the response has no `Retry-After`.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The pause after an unreachable node, or before another node.
@@ -86,7 +90,7 @@ impl Load {
 
     async fn run_caller(&self) {
         while let Some(numbers) = self.take() {
-            let begun = Instant::now();
+            let begun = self.begin(numbers[0]).await;
             let mut call = Call { numbers, begun, repeated: false, maybe_done: false };
             while !call.numbers.is_empty() {
                 self.send(&mut call).await;
@@ -94,12 +98,27 @@ impl Load {
         }
     }
 
+    /// Waits for the arrival of a call, and returns from when its latency is measured: in an open loop from its
+    /// arrival, however late all callers were.
+    async fn begin(&self, first: u64) -> Instant {
+        let Some(arrival) = self.plan.arrival(first).map(|after| self.run.begun() + after) else {
+            return Instant::now();
+        };
+        tokio::time::sleep_until(arrival.checked_sub(TIMER_TICK).unwrap_or(arrival)).await;
+        let now = Instant::now();
+        if now > arrival + LATE {
+            self.run.note_late();
+        }
+        arrival.min(now)
+    }
+
     /// The next intents that no caller has taken yet.
     fn take(&self) -> Option<Vec<u64>> {
-        if self.plan.duration.is_some_and(|duration| self.run.elapsed() >= duration) {
+        let first = self.next.fetch_add(self.plan.batch, Ordering::Relaxed);
+        let begins = self.plan.arrival(first).unwrap_or_else(|| self.run.elapsed());
+        if self.plan.duration.is_some_and(|duration| begins >= duration) {
             return None;
         }
-        let first = self.next.fetch_add(self.plan.batch, Ordering::Relaxed);
         let end = (first + self.plan.batch).min(self.plan.count);
         (first < end).then(|| (first..end).collect())
     }

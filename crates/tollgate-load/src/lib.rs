@@ -1,8 +1,9 @@
 //! A load generator for running nodes that verifies the result on the chain.
 //!
-//! A closed loop: each caller waits for its answer before its next intent. Every intent is a plain
-//! transfer of a unique value, so that accepted intents can be matched with mined transactions. Runs on
-//! one thread and reports its own CPU time, because it shares the machine with the nodes it measures.
+//! A closed loop, in which each caller waits for its answer before its next intent, or an open loop, in which intents
+//! arrive at a given rate whatever the node does. Every intent is a plain transfer of a unique value, so that accepted
+//! intents can be matched with mined transactions. Runs on one thread and reports its own CPU time, because it shares
+//! the machine with the nodes it measures.
 
 mod callers;
 mod chain;
@@ -35,6 +36,10 @@ pub use self::report::Report;
 
 /// The number of intents if neither a count nor a duration is given.
 const COUNT_DEFAULT: u64 = 1_000;
+/// Callers of a closed loop by default.
+const CALLERS_CLOSED: u32 = 64;
+/// Calls under way in an open loop by default: enough for a second of silence at a thousand intents per second.
+const CALLERS_OPEN: u32 = 1_024;
 /// The longest response body, in bytes (I13).
 const RESPONSE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The longest time for a response, including long polls.
@@ -66,9 +71,14 @@ pub struct Options {
     /// The time during which new intents are created.
     #[arg(long, value_parser = duration)]
     pub duration: Option<Duration>,
-    /// Concurrent callers, each of which waits for its answer before its next intent.
-    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub concurrency: u32,
+    /// Concurrent callers, each of which waits for its answer before its next intent; with a rate, the most calls
+    /// under way [default: 64; with --rate 1024]
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub concurrency: Option<u32>,
+    /// Intents per second, at times fixed in advance (open loop): latency is measured from these times, however late
+    /// a call begins.
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub rate: Option<u32>,
     /// Intents per call; 1 uses the single create.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000))]
     pub batch: u64,
@@ -102,6 +112,13 @@ pub struct Options {
     /// Private key of that certificate, in PEM.
     #[arg(long, env = "TOLLGATE_CLIENT_KEY_FILE", value_name = "FILE")]
     pub client_key_file: Option<PathBuf>,
+}
+
+impl Options {
+    fn callers(&self) -> u32 {
+        let default = if self.rate.is_some() { CALLERS_OPEN } else { CALLERS_CLOSED };
+        self.concurrency.unwrap_or(default)
+    }
 }
 
 /// The state that ends a run.
@@ -167,6 +184,7 @@ async fn measure(options: &Options) -> Result<Report, Error> {
             None => COUNT_DEFAULT,
         }),
         duration: options.duration,
+        rate: options.rate,
     });
     let chain = match &options.rpc_url {
         Some(url) => Some(ChainReader::connect(url, &plan).await?),
@@ -191,7 +209,7 @@ async fn measure(options: &Options) -> Result<Report, Error> {
     };
     let progress = tokio::spawn(record::show_progress(run.clone(), options.wait));
     let load = Load::new(plan.clone(), nodes, run.clone(), options.patience);
-    load.ok_or("no node is given")?.run(options.concurrency).await;
+    load.ok_or("no node is given")?.run(options.callers()).await;
     if let Some(follower) = follower {
         wait_for_all(&run, &follower, options.patience).await;
         follower.abort();
@@ -208,7 +226,7 @@ async fn measure(options: &Options) -> Result<Report, Error> {
 fn nodes(options: &Options) -> Result<Vec<Node>, Error> {
     let limits = Limits {
         connect_timeout: RESPONSE_TIMEOUT,
-        idle_max: options.concurrency as usize + 1,
+        idle_max: options.callers() as usize + 1,
         response_bytes_max: RESPONSE_BYTES_MAX,
     };
     let files = TlsFiles {

@@ -28,12 +28,19 @@ pub(crate) struct Plan {
     pub(crate) count: u64,
     /// The time during which new intents are created.
     pub(crate) duration: Option<Duration>,
+    /// Intents per second in an open loop; `None` in a closed one.
+    pub(crate) rate: Option<u32>,
 }
 
 impl Plan {
     /// The submitter of an intent: a whole batch belongs to one submitter.
     pub(crate) fn submitter(&self, number: u64) -> Address {
         self.submitters[(number / self.batch) as usize % self.submitters.len()]
+    }
+
+    /// When an intent arrives after the run began, whatever the node does; `None` in a closed loop.
+    pub(crate) fn arrival(&self, number: u64) -> Option<Duration> {
+        self.rate.map(|rate| Duration::from_secs_f64(number as f64 / f64::from(rate)))
     }
 
     /// The value that marks an intent on the chain.
@@ -96,7 +103,25 @@ pub(crate) mod tests {
 
     pub(crate) fn plan(submitters: u8, batch: u64, count: u64) -> Plan {
         let submitters = (1..=submitters).map(Address::repeat_byte).collect();
-        Plan { run: 0xfeed_beef, submitters, gas: Some(21_000), batch, count, duration: None }
+        Plan {
+            run: 0xfeed_beef,
+            submitters,
+            gas: Some(21_000),
+            batch,
+            count,
+            duration: None,
+            rate: None,
+        }
+    }
+
+    #[test]
+    fn arrivals_of_an_open_loop_are_evenly_spaced_and_fixed_in_advance() {
+        let closed = plan(1, 1, 9);
+        assert_eq!(closed.arrival(3), None);
+        let open = Plan { rate: Some(500), ..closed };
+        let arrivals: Vec<_> = (0..3).filter_map(|number| open.arrival(number)).collect();
+        assert_eq!(arrivals, [0, 2, 4].map(Duration::from_millis));
+        assert_eq!(open.arrival(500), Some(Duration::from_secs(1)));
     }
 
     #[test]

@@ -50,6 +50,8 @@ pub(crate) struct Records {
     /// Calls with an answer, and those of them that the node forwarded.
     pub(crate) calls: u64,
     pub(crate) forwarded: u64,
+    /// Calls of an open loop that began late because all callers were busy.
+    pub(crate) late: u64,
     /// Intents that were in the feed more than once.
     pub(crate) shown_twice: u64,
     /// The generator's own CPU time.
@@ -77,6 +79,10 @@ impl Run {
             length,
             records: Mutex::default(),
         }
+    }
+
+    pub(crate) const fn begun(&self) -> Instant {
+        self.begun
     }
 
     pub(crate) fn elapsed(&self) -> Duration {
@@ -125,6 +131,11 @@ impl Run {
         let mut records = self.lock();
         records.calls += 1;
         records.forwarded += u64::from(forwarded);
+    }
+
+    /// Records that a call of an open loop began late.
+    pub(crate) fn note_late(&self) {
+        self.lock().late += 1;
     }
 
     /// Records that a request is repeated.

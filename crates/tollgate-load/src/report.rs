@@ -18,6 +18,7 @@ pub(crate) struct Environment {
     nodes: usize,
     submitters: usize,
     concurrency: u32,
+    rate: Option<u32>,
     batch: u64,
     gas: Option<u64>,
     run: u64,
@@ -34,7 +35,8 @@ impl Environment {
             processor,
             nodes: options.url.len(),
             submitters: plan.submitters.len(),
-            concurrency: options.concurrency,
+            concurrency: options.callers(),
+            rate: options.rate,
             batch: plan.batch,
             gas: plan.gas,
             run: plan.run,
@@ -54,6 +56,7 @@ impl Environment {
             "nodes": self.nodes,
             "submitters": self.submitters,
             "concurrency": self.concurrency,
+            "ratePerSecond": self.rate,
             "batch": self.batch,
             "gas": self.gas,
             "seed": self.run,
@@ -200,6 +203,7 @@ impl Report {
                 "forwarded": self.records.forwarded,
                 "directShare": self.direct_share(),
             },
+            "late": self.records.late,
             "known": figures.known,
             "unclear": figures.unclear,
             "retried": retried,
@@ -237,12 +241,15 @@ impl Report {
     }
 
     fn rows(&self, figures: &Figures) -> Vec<(&'static str, String)> {
-        let Records { retried, refused, failed, cpu, elapsed, .. } = &self.records;
-        let Environment { cores, submitters, concurrency, batch, .. } = &self.environment;
+        let Records { retried, refused, failed, cpu, elapsed, late, .. } = &self.records;
+        let Environment { cores, submitters, concurrency, batch, rate: offered, .. } =
+            &self.environment;
+        let offered = offered.map(|rate| format!("{rate}/s offered, at most "));
+        let offered = offered.unwrap_or_default();
         let mut rows = vec![(
             "load",
             format!(
-                "{concurrency} callers, {batch} a call, {submitters} submitters, {cores} cores"
+                "{offered}{concurrency} callers, {batch} a call, {submitters} submitters, {cores} cores"
             ),
         )];
         let per_second = rate(figures.accepted, figures.accept_seconds);
@@ -252,6 +259,10 @@ impl Report {
             format!("{per_second:.0}/s ({} in {seconds:.2} s)", figures.accepted),
         ));
         rows.extend(figures.accept.map(|times| ("  latency", times.text())));
+        if *late > 0 {
+            let text = format!("{late} calls began late: all callers were busy; --concurrency");
+            rows.push(("  late", text));
+        }
         if figures.known > 0 {
             rows.push(("  known before", figures.known.to_string()));
         }

@@ -1,26 +1,86 @@
-//! Turns what blocks and nodes say into changes of transactions: receipts, forks, finality and answers to sends.
-//! Owns no fields.
+//! Turns what blocks and nodes say into changes of transactions: receipts, forks, finality, and answers to sends
+//! (`answers`). The changes of one turn are written in one commit ([`Changes`]). Owns no fields.
 
-use std::collections::{BTreeMap, HashSet};
+mod answers;
 
-use serde_json::json;
-use tollgate_model::answer::{AnswerAction, AnswerClass, AnsweredTx, action_for, event_for};
+use std::collections::HashSet;
+
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::port::{
-    AlertKind, AttemptKind, Checkpoint, Confirmations, Evidence, Schedule, Section, TxReceipt,
-    TxUpdate,
+    AttemptKind, Checkpoint, Confirmations, Evidence, Schedule, Section, TxReceipt, TxUpdate,
 };
-use tollgate_model::resubmit::hold_of;
 use tollgate_model::transition::FinalOutcome;
-use tollgate_model::{Address, B256, Nonce, Route, StuckReason, Text, TxEvent, TxId};
-use tracing::{debug, warn};
+use tollgate_model::{Address, B256, TxEvent, TxId};
+use tracing::warn;
 
-use super::alarm::AlertSubject;
-use super::in_flight::{AnswerNotes, InFlightTx};
+use super::Stop;
+use super::in_flight::InFlightTx;
 use super::session::{Session, moved};
-use super::{Stop, upkeep};
 use crate::mailbox::SendOutcome;
 use crate::view::{ChainView, Standing};
+
+/// The checkpoints before and after a kind of change is written.
+type Checkpoints = (Checkpoint, Checkpoint);
+
+const RECEIPTS: Checkpoints = (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRecorded);
+const FINALITY: Checkpoints = (Checkpoint::FinalityJudged, Checkpoint::FinalityRecorded);
+const ANSWERS: Checkpoints = (Checkpoint::AnswersSeen, Checkpoint::AnswersRecorded);
+
+/// The reports of the tracker and the sender since the last turn.
+#[derive(Default)]
+pub(super) struct Reports {
+    pub(super) receipts: Vec<TxReceipt>,
+    /// Blocks below the view that left the chain.
+    pub(super) blocks_left: HashSet<(u64, B256)>,
+    pub(super) supported: Vec<TxReceipt>,
+    pub(super) refuted: Vec<TxReceipt>,
+    pub(super) answers: Vec<SendOutcome>,
+}
+
+/// The changes that the evidence of a turn calls for: one per transaction at most, written in one commit.
+struct Changes {
+    section: Section,
+    changed: HashSet<TxId>,
+    reached: Vec<Checkpoints>,
+}
+
+impl Changes {
+    fn new(session: &Session) -> Self {
+        Self { section: session.section(), changed: HashSet::new(), reached: Vec::new() }
+    }
+
+    fn add(&mut self, kind: Checkpoints, updates: Vec<TxUpdate>) {
+        if updates.is_empty() {
+            return;
+        }
+        if !self.reached.contains(&kind) {
+            self.reached.push(kind);
+        }
+        self.changed.extend(updates.iter().map(|update| update.tx_id));
+        self.section.updates.extend(updates);
+    }
+
+    /// Returns whether a change of this transaction waits to be written: its row will not be what it is now.
+    fn has(&self, tx_id: TxId) -> bool {
+        self.changed.contains(&tx_id)
+    }
+
+    /// Writes the changes, if there are any, and begins anew.
+    async fn commit(&mut self, session: &mut Session) -> Result<(), Stop> {
+        let Self { section, reached, .. } = std::mem::replace(self, Self::new(session));
+        if section.updates.is_empty() {
+            return Ok(());
+        }
+        for (before, _) in &reached {
+            session.reached(*before).await;
+        }
+        session.record(section).await?;
+        for (_, after) in &reached {
+            session.reached(*after).await;
+        }
+        Ok(())
+    }
+}
 
 /// Records receipts of attempts.
 pub(super) async fn record_receipts(
@@ -28,8 +88,72 @@ pub(super) async fn record_receipts(
     receipts: Vec<TxReceipt>,
     view: &ChainView,
 ) -> Result<(), Stop> {
-    let mut section = session.section();
-    let mut noted = HashSet::new();
+    let mut changes = Changes::new(session);
+    changes.add(RECEIPTS, judge_receipts(session, receipts, view)?);
+    changes.commit(session).await
+}
+
+/// Records everything that was reported, in one commit if nothing left the chain. `judges_all` if the view is
+/// another one than in the last turn, or a while has passed: without that only what was reported is judged.
+pub(super) async fn record(
+    session: &mut Session,
+    reports: Reports,
+    view: &ChainView,
+    judges_all: bool,
+) -> Result<(), Stop> {
+    let Reports { receipts, blocks_left, supported, refuted, answers } = reports;
+    let mut changes = Changes::new(session);
+    let receipts = judge_receipts(session, receipts, view)?;
+    let mut reported: Vec<TxId> = receipts.iter().map(|update| update.tx_id).collect();
+    changes.add(RECEIPTS, receipts);
+    let is_mined_anew = |receipt: &TxReceipt| {
+        let tx = session.state.in_flight().by_hash(receipt.tx_hash);
+        tx.is_some_and(|tx| changes.has(tx.tx_id))
+    };
+    if !blocks_left.is_empty()
+        || !refuted.is_empty()
+        || supported.iter().any(is_mined_anew)
+        || (judges_all && has_orphans(session, view))
+    {
+        // What left the chain, and what is supported, is judged by the receipts as they are recorded.
+        changes.commit(session).await?;
+        record_forks(session, &blocks_left, &refuted, view).await?;
+    }
+    let (supported, corrections) = note_support(session, supported);
+    reported.extend(supported);
+    changes.add(RECEIPTS, corrections);
+    let in_flight = session.state.in_flight();
+    let Finality { updates, mut orphans } = match judges_all {
+        true => {
+            let others = in_flight.iter().filter(|tx| !changes.has(tx.tx_id));
+            judge_finality(session, others, view)?
+        }
+        false => {
+            let others = reported.iter().filter(|tx_id| !changes.has(**tx_id));
+            judge_finality(session, others.filter_map(|tx_id| in_flight.get(*tx_id)), view)?
+        }
+    };
+    changes.add(FINALITY, updates);
+    let answered = answers::judge(session, &mut changes, answers)?;
+    reported.retain(|tx_id| changes.has(*tx_id));
+    changes.commit(session).await?;
+    answered.follow_up(session);
+    // With few confirmations a receipt is final as soon as it is recorded.
+    let recorded = reported.iter().filter_map(|tx_id| session.state.tx(*tx_id));
+    let late = judge_finality(session, recorded, view)?;
+    changes.add(FINALITY, late.updates);
+    changes.commit(session).await?;
+    orphans.extend(late.orphans);
+    take_back(session, orphans, view).await
+}
+
+/// The changes that receipts of attempts call for.
+fn judge_receipts(
+    session: &Session,
+    receipts: Vec<TxReceipt>,
+    view: &ChainView,
+) -> Result<Vec<TxUpdate>, Stop> {
+    let (mut updates, mut noted) = (Vec::new(), HashSet::new());
     // The newest first: a transaction may have been in two blocks since the last look.
     for receipt in receipts.into_iter().rev() {
         if let Err(impossible) = receipt.check() {
@@ -44,10 +168,10 @@ pub(super) async fn record_receipts(
         let Some(tx) = session.state.in_flight().by_hash(receipt.tx_hash) else { continue };
         let is_known = tx.mined.as_ref().is_some_and(|known| known.has_outcome_of(&receipt));
         if !is_known && !tx.is_refuted(&receipt) && noted.insert(tx.tx_id) {
-            section.updates.push(mined(session.submitter.address, tx, receipt, view)?);
+            updates.push(mined(session.submitter.address, tx, receipt, view)?);
         }
     }
-    record_at(session, section, (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRecorded)).await
+    Ok(updates)
 }
 
 fn mined(
@@ -74,10 +198,16 @@ fn mined(
     Ok(update)
 }
 
+/// Returns whether a recorded receipt is in a block that the view held and replaced.
+fn has_orphans(session: &Session, view: &ChainView) -> bool {
+    let mut mined = session.state.in_flight().iter().filter_map(|tx| tx.mined.as_ref());
+    mined.any(|it| view.standing(it.block_number, it.block_hash) == Standing::Orphaned)
+}
+
 /// I9: a receipt whose block left the canonical chain is no receipt, nor is one that was refuted.
 /// `blocks_left` are blocks below the view; they count once, so that a receipt that is found again is
 /// looked at anew.
-pub(super) async fn record_forks(
+async fn record_forks(
     session: &mut Session,
     blocks_left: &HashSet<(u64, B256)>,
     refuted: &[TxReceipt],
@@ -128,23 +258,22 @@ async fn take_back(
     Ok(())
 }
 
-/// Notes receipts that are supported well enough to be final, and records those whose details were corrected.
-pub(super) async fn note_support(
-    session: &mut Session,
-    supported: Vec<TxReceipt>,
-) -> Result<(), Stop> {
-    let mut section = session.section();
+/// Notes receipts that are supported well enough to be final. Returns the transactions, and changes that record
+/// corrected details.
+fn note_support(session: &mut Session, supported: Vec<TxReceipt>) -> (Vec<TxId>, Vec<TxUpdate>) {
+    let (mut noted, mut updates) = (Vec::new(), Vec::new());
     for receipt in supported {
         let tx = session.state.in_flight().by_hash(receipt.tx_hash).map(|tx| tx.tx_id);
         let Some(tx) = tx.and_then(|tx_id| session.state.tx_mut(tx_id)) else { continue };
         tx.supported = Some(receipt);
+        noted.push(tx.tx_id);
         if let Some(corrected) = corrected_details(tx) {
             let mut update = TxUpdate::noted(tx.tx_id, tx.row, "receipt_corrected");
             update.evidence = Evidence::Set(corrected);
-            section.updates.push(update);
+            updates.push(update);
         }
     }
-    record_at(session, section, (Checkpoint::ReceiptsSeen, Checkpoint::ReceiptsRecorded)).await
+    (noted, updates)
 }
 
 /// The receipt of a transaction with the details that the endpoints support, if some of those that it has are not.
@@ -154,14 +283,26 @@ fn corrected_details(tx: &InFlightTx) -> Option<TxReceipt> {
     differs.then(|| TxReceipt { details: supported.details, ..mined.clone() })
 }
 
+/// The end of a look at recorded receipts.
+struct Finality {
+    /// The changes of those that are final.
+    updates: Vec<TxUpdate>,
+    /// Those whose block left the chain.
+    orphans: Vec<TxId>,
+}
+
 /// I8: only a receipt in the canonical chain at the threshold is final, and only with support. Support is
 /// requested once another block is on top, so that it is there in time.
-pub(super) async fn record_finality(session: &mut Session, view: &ChainView) -> Result<(), Stop> {
-    let Some(height) = view.height() else { return Ok(()) };
+fn judge_finality<'a>(
+    session: &Session,
+    txs: impl Iterator<Item = &'a InFlightTx>,
+    view: &ChainView,
+) -> Result<Finality, Stop> {
+    let (mut updates, mut orphans) = (Vec::new(), Vec::new());
+    let Some(height) = view.height() else { return Ok(Finality { updates, orphans }) };
     let (rule, support) = (session.context.options.finality, &session.context.support);
     let needs_support = support.is_needed();
-    let (mut section, mut orphans) = (session.section(), Vec::new());
-    for tx in session.state.in_flight().iter() {
+    for tx in txs {
         let Some(mined) = &tx.mined else { continue };
         let is_settled = is_settled(rule, height, mined.block_number);
         let is_supported = !needs_support || tx.is_supported();
@@ -174,30 +315,14 @@ pub(super) async fn record_finality(session: &mut Session, view: &ChainView) -> 
             Standing::Canonical => {
                 let mut update = moved(tx, TxEvent::Finalised(verdict_of(tx, mined)))?;
                 update.confirmations = Some(confirmations(mined, view, tx.forked));
-                section.updates.push(update);
+                updates.push(update);
             }
             Standing::Orphaned => orphans.push(tx.tx_id),
             Standing::Ahead => {}
             Standing::Older => check_older(session, mined.block_number, mined.block_hash),
         }
     }
-    record_at(session, section, (Checkpoint::FinalityJudged, Checkpoint::FinalityRecorded)).await?;
-    take_back(session, orphans, view).await
-}
-
-/// Records a section that is not empty between two checkpoints.
-async fn record_at(
-    session: &mut Session,
-    section: Section,
-    (before, after): (Checkpoint, Checkpoint),
-) -> Result<(), Stop> {
-    if section.updates.is_empty() {
-        return Ok(());
-    }
-    session.reached(before).await;
-    session.record(section).await?;
-    session.reached(after).await;
-    Ok(())
+    Ok(Finality { updates, orphans })
 }
 
 /// Has a block below the view checked, beside the worker and once per block: it may have left the chain
@@ -216,143 +341,4 @@ fn confirmations(mined: &TxReceipt, view: &ChainView, new_fork: bool) -> Confirm
 fn verdict_of(tx: &InFlightTx, mined: &TxReceipt) -> FinalOutcome {
     let kind = tx.attempt(mined.tx_hash).map_or(AttemptKind::Intent, |signed| signed.kind);
     verdict(kind, mined.succeeded)
-}
-
-/// Records the answers of nodes to sends.
-pub(super) async fn record_answers(
-    session: &mut Session,
-    answers: Vec<SendOutcome>,
-) -> Result<(), Stop> {
-    let now = session.now();
-    // The newest answer of each slot, from the lowest up.
-    let mut newest: BTreeMap<Nonce, SendOutcome> = BTreeMap::new();
-    let mut notes: BTreeMap<Nonce, AnswerNotes> = BTreeMap::new();
-    for outcome in answers {
-        session.context.metrics.tx_submit_total.inc(outcome.answer.class);
-        let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
-        let noted = tx.note_answer(&outcome.raw, &outcome.answer, outcome.doubted);
-        notes.entry(tx.nonce).or_default().add(noted);
-        newest.insert(tx.nonce, outcome);
-    }
-    let hold_is_over = notes.values().any(|notes| notes.ends_hold);
-    let mut section = session.section();
-    let mut follow_ups = Route::ALL.map(FollowUp::on);
-    for (nonce, outcome) in &newest {
-        let tx = session.state.tx(outcome.tx_id);
-        let Some(tx) = tx.filter(|tx| tx.mined.is_none()) else { continue };
-        let follow_up = follow_ups.iter_mut().find(|it| it.route == outcome.route);
-        follow_up.into_iter().for_each(|it| it.add(*nonce, outcome.answer.class));
-        section.updates.extend(update_for(tx, outcome, notes[nonce])?);
-    }
-    record_at(session, section, (Checkpoint::AnswersSeen, Checkpoint::AnswersRecorded)).await?;
-    for outcome in newest.values() {
-        if let Some(tx) = session.state.tx_mut(outcome.tx_id) {
-            tx.note_hold_shown();
-        }
-        alert_hold(session, outcome);
-    }
-    let in_flight = session.state.in_flight_mut();
-    for follow_up in &follow_ups {
-        if let Some(nonce) = follow_up.taken {
-            in_flight.resend_refused_above(nonce, Some(follow_up.route), now);
-        }
-        if let Some(nonce) = follow_up.refused {
-            in_flight.resend_missing(nonce, &session.context.options.resubmit, now);
-        }
-    }
-    if hold_is_over {
-        // Somebody has paid in, or the market came down: what else was held is due now.
-        let held = |tx: &&mut InFlightTx| tx.refused_for().is_some() && tx.mined.is_none();
-        in_flight.iter_mut().filter(held).for_each(|tx| tx.sending.make_due(now));
-    }
-    let used: Vec<Nonce> = follow_ups.into_iter().flat_map(|it| it.used).collect();
-    if !used.is_empty() {
-        session.state.note_drift();
-        session.agenda.reconcile_soon(now);
-        upkeep::want_lookup(session, &used);
-        session.agenda.tick_now();
-    }
-    Ok(())
-}
-
-fn alert_hold(session: &mut Session, outcome: &SendOutcome) {
-    let Some(tx) = session.state.tx(outcome.tx_id) else { return };
-    let kind = match hold_of(Some(outcome.answer.class)) {
-        Some(StuckReason::InsufficientFunds) => AlertKind::InsufficientFunds,
-        Some(_) => AlertKind::FeeCap,
-        None if outcome.answer.class.may_lead_to_rejection() => AlertKind::Rejected,
-        None => return,
-    };
-    session.alert(kind, AlertSubject::slot(tx.tx_id, tx.nonce), &outcome.answer.said);
-}
-
-/// The steps that answers on one route call for beside their records.
-struct FollowUp {
-    route: Route,
-    /// The lowest nonce below which a node lacks one.
-    refused: Option<Nonce>,
-    /// The lowest nonce that a node has now: what was refused behind it is sent again.
-    taken: Option<Nonce>,
-    /// Slots that a node counts as used.
-    used: Vec<Nonce>,
-}
-
-impl FollowUp {
-    const fn on(route: Route) -> Self {
-        Self { route, refused: None, taken: None, used: Vec::new() }
-    }
-
-    /// Adds an answer; from the lowest nonce up.
-    fn add(&mut self, nonce: Nonce, class: AnswerClass) {
-        match action_for(class) {
-            AnswerAction::ResendPredecessor => self.refused = self.refused.or(Some(nonce)),
-            AnswerAction::Track => self.taken = self.taken.or(Some(nonce)),
-            AnswerAction::FindReceipts => self.used.push(nonce),
-            AnswerAction::EarlierStands
-            | AnswerAction::BumpOrHold
-            | AnswerAction::TryElsewhereOrHold
-            | AnswerAction::HoldForFunds
-            | AnswerAction::RejectIfAllAgree
-            | AnswerAction::ResendSame => {}
-        }
-    }
-}
-
-/// The change that an answer makes. The first answer to a further attempt is written down also where it moves
-/// nothing, and so is a hold that begins or ends.
-fn update_for(
-    tx: &InFlightTx,
-    outcome: &SendOutcome,
-    AnswerNotes { is_first, is_news, .. }: AnswerNotes,
-) -> Result<Option<TxUpdate>, Stop> {
-    let (class, said) = (outcome.answer.class, &outcome.answer.said);
-    let is_taken = action_for(class) == AnswerAction::Track;
-    // I3: a send that was not answered may have been the one that a node took.
-    let doubted = outcome.doubted || tx.answers.all().is_none();
-    let (hold, shown) = (tx.hold(), tx.holds.shown());
-    let noted = |what| TxUpdate::noted(tx.tx_id, tx.row, what);
-    let (state, attempts) = (tx.row.state, tx.attempts.len());
-    let event = event_for(action_for(class), &AnsweredTx { state, attempts, doubted, is_news });
-    let mut update = match event {
-        Some(event) => moved(tx, event)?,
-        None if is_first && is_taken => noted(TxEvent::NodeAccepted.name()),
-        None if is_first => noted(TxEvent::AnswerUnclear.name()),
-        None if hold != shown && hold.is_some() => noted("held"),
-        None if hold != shown && is_taken => noted("hold_over"),
-        None => return Ok(None),
-    };
-    let is_taken = event.map_or(is_taken, |event| event == TxEvent::NodeAccepted);
-    if !is_taken {
-        update.last_error = Some(Text::lossy(said));
-        debug!(tx_id = %tx.tx_id, class = class.name(), error = said, "send not accepted");
-    } else if shown.is_some() && hold.is_none() {
-        update.clear_error();
-    }
-    let sent = tx.attempts.iter().find(|it| is_taken && it.signed.raw == outcome.raw);
-    update.sent_hash = sent.map(|it| it.signed.tx_hash);
-    if is_taken && tx.intent.private.is_some() {
-        let taken = json!({ "route": outcome.route.name(), "answer": said });
-        update.detail = Some(Text::lossy(&taken.to_string()));
-    }
-    Ok(Some(update))
 }

@@ -106,6 +106,17 @@ pub(super) struct Decisions {
     pub(super) noted: Option<String>,
 }
 
+impl Decisions {
+    pub(super) const fn note_asked(&mut self, now: Timestamp) {
+        self.asked_at = Some(now);
+    }
+
+    /// A decision to do nothing was recorded with this detail.
+    pub(super) fn note_recorded(&mut self, detail: String) {
+        self.noted = Some(detail);
+    }
+}
+
 impl InFlightTx {
     /// A transaction as the store has it.
     pub(super) fn stored(
@@ -262,19 +273,10 @@ impl InFlightTx {
         self.answers.no_receipts |= has_no_receipt;
     }
 
-    pub(super) const fn note_policy_asked(&mut self, now: Timestamp) {
-        self.decisions.asked_at = Some(now);
-    }
-
     /// A policy or an operator has acted on it: patience starts anew.
     pub(super) fn note_acted(&mut self, now: Timestamp) {
         self.sending.renew(now);
         (self.decisions.acted_at, self.decisions.noted) = (Some(now), None);
-    }
-
-    /// A decision to do nothing was written down with this detail.
-    pub(super) fn note_decision(&mut self, detail: String) {
-        self.decisions.noted = Some(detail);
     }
 
     pub(super) const fn set_diagnosis(&mut self, found: Diagnosis) {

@@ -339,10 +339,11 @@ impl Intake {
                 let accepted = |tx| TxRecord::accepted(tx, session.lease, at);
                 let records: Vec<TxRecord> = section.creates.iter().map(accepted).collect();
                 let intents = creates.iter().map(|create| create.intent.clone()).collect();
-                self.enter(session, section, queued, (&answers, intents), at);
-                for ((create, answer), record) in creates.into_iter().zip(answers).zip(records) {
-                    create.answer_stored(answer, Some(record));
+                // It is durable (I6): callers don't wait for what this node makes of it.
+                for ((create, answer), record) in creates.into_iter().zip(&answers).zip(records) {
+                    create.answer_stored(*answer, Some(record));
                 }
+                self.enter(session, section, queued, (&answers, intents), at);
                 Ok(Accepted::Done)
             }
             Ok(SectionOutcome::Stale { cursor, status, creates: answers, updates }) => {

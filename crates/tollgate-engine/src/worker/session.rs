@@ -264,7 +264,7 @@ impl Session {
             self.alert(AlertKind::CountDoubted, AlertSubject::default(), &doubt.to_string());
             return Err(Unserved::unavailable(doubt.to_string()));
         }
-        self.state.set_counts(counts, read_at);
+        self.state.chain_count_mut().set(counts, read_at);
         Ok(counts)
     }
 
@@ -310,18 +310,9 @@ impl Session {
         self.context.chain.prove_count(self.submitter.address, lookback);
     }
 
-    /// Returns whether no endpoint has counted the account's own final slots for as long as an alert takes.
-    pub(super) fn lacks_final_slots_for_long(&self) -> bool {
-        let (now, patience) = (self.now(), self.context.options.receipt_alert_after);
-        self.count_trouble.lacks_final_slots.is_some_and(|since| now.since(since) >= patience)
-    }
-
-    /// The trouble that no endpoint counts the account's own final slots, for an operator.
-    pub(super) fn lacks_final_slots(&self) -> Option<String> {
-        let end = self.state.final_end();
-        self.count_trouble.lacks_final_slots.map(|_| {
-            format!("no endpoint counts the transactions below nonce {end}, which are final here")
-        })
+    /// Since when no endpoint counts the account's own final slots.
+    pub(super) const fn lacks_final_slots_since(&self) -> Option<Timestamp> {
+        self.count_trouble.lacks_final_slots
     }
 
     /// Raises an alert if no endpoint counts the account's own final slots for long: all of them lag or are

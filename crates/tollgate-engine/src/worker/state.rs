@@ -8,10 +8,7 @@ mod queue;
 mod waits;
 
 use tollgate_model::ids::InvalidValue;
-use tollgate_model::nonce::{
-    ChainCount, Mode, NonceRules, NonceView, PoolView, SlotRange, SlotToFill, SubmitterStatus,
-    slots_to_fill, unblocks,
-};
+use tollgate_model::nonce::{ChainCount, Mode, NonceRules, NonceView, PoolView, SubmitterStatus};
 use tollgate_model::port::chain::AccountCounts;
 use tollgate_model::port::{OpenTx, RowVersion, Section, SubmitterRecord};
 use tollgate_model::resubmit::ResubmitRules;
@@ -35,9 +32,7 @@ pub(super) struct SubmitterState {
     status_reason: Option<Text<500>>,
     /// The nonce after the highest slot whose transaction is final: the chain has used all below it.
     final_end: Nonce,
-    chain: Option<ChainCount>,
-    /// The chain's count may have changed since it was read.
-    drift: bool,
+    chain_count: LastChainCount,
     queue: Queue,
     pool: NoncePool,
     waits: SubmitterWaits,
@@ -52,8 +47,7 @@ impl SubmitterState {
             status: record.status,
             status_reason: record.status_reason.clone(),
             final_end: Nonce::MIN,
-            chain: None,
-            drift: false,
+            chain_count: LastChainCount::default(),
             queue: Queue::default(),
             pool: NoncePool::default(),
             waits: SubmitterWaits::default(),
@@ -88,13 +82,12 @@ impl SubmitterState {
         self.final_end = self.final_end.max(slot.forward(1).unwrap_or(Nonce::MAX));
     }
 
-    /// The account's count as it was last read.
-    pub(super) const fn chain(&self) -> Option<ChainCount> {
-        self.chain
+    pub(super) const fn chain_count(&self) -> &LastChainCount {
+        &self.chain_count
     }
 
-    pub(super) const fn has_drift(&self) -> bool {
-        self.drift
+    pub(super) const fn chain_count_mut(&mut self) -> &mut LastChainCount {
+        &mut self.chain_count
     }
 
     pub(super) const fn queue(&self) -> &Queue {
@@ -185,20 +178,10 @@ impl SubmitterState {
         let hashes = self.in_flight.remove(tx_id);
         self.put_back(freed);
         // Strict mode compares the chain's count with our slots: one of before is no use now.
-        self.drift |= self.mode == Mode::Strict;
+        if self.mode == Mode::Strict {
+            self.chain_count.note_drift();
+        }
         hashes
-    }
-
-    /// The account's counts were read at this time.
-    pub(super) const fn set_counts(&mut self, counts: AccountCounts, read_at: Timestamp) {
-        let AccountCounts { pending, mined, .. } = counts;
-        self.chain = Some(ChainCount { pending, mined, read_at });
-        self.drift = false;
-    }
-
-    /// Has the chain asked again before the next slot is opened.
-    pub(super) const fn note_drift(&mut self) {
-        self.drift = true;
     }
 
     /// Returns nonces to the pool and marks the chain's count stale, so that the chain is read again before
@@ -206,7 +189,7 @@ impl SubmitterState {
     pub(super) fn put_back(&mut self, nonces: impl IntoIterator<Item = Nonce>) {
         for nonce in nonces {
             self.pool.put_back(nonce);
-            self.drift = true;
+            self.chain_count.note_drift();
         }
     }
 
@@ -228,29 +211,9 @@ impl SubmitterState {
         self.in_flight.is_empty() && self.queue.is_empty() && self.pool.is_done()
     }
 
-    /// The slots that fill a range, what came back first.
-    pub(super) fn slots_to_fill(
-        &self,
-        rules: &NonceRules,
-        range: SlotRange,
-        now: Timestamp,
-    ) -> Result<Vec<SlotToFill>, InvalidValue> {
-        self.with_pool_view(rules, now, |view| slots_to_fill(rules.mode, view, range))
-    }
-
-    /// Those that came back and that everything waits for.
-    pub(super) fn unblocks(
-        &self,
-        rules: &NonceRules,
-        wanted: u32,
-        now: Timestamp,
-    ) -> Vec<SlotToFill> {
-        self.with_pool_view(rules, now, |view| unblocks(rules, view, wanted))
-    }
-
-    /// I3: nonces that came back are judged by a fresh count alone, and by the open slots that lie where the
+    /// Judges the nonces that came back. I3: nonces that came back are judged by a fresh count alone, and by the open slots that lie where the
     /// pool does: none while it is empty, as it mostly is.
-    fn with_pool_view<T>(
+    pub(super) fn with_pool_view<T>(
         &self,
         rules: &NonceRules,
         now: Timestamp,
@@ -269,11 +232,40 @@ impl SubmitterState {
         NonceView {
             status: self.status,
             cursor: self.cursor,
-            chain: self.chain,
-            drift: self.drift,
+            chain: self.chain_count.last(),
+            drift: self.chain_count.has_drift(),
             open_slots: count(occupied.count()),
             unsettled_slots: count(self.in_flight.len()),
             has_recyclable: !self.pool.recyclable().is_empty(),
         }
+    }
+}
+
+/// The account's count as the chain last told it, and whether it may have changed since.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct LastChainCount {
+    last: Option<ChainCount>,
+    drift: bool,
+}
+
+impl LastChainCount {
+    pub(super) const fn last(&self) -> Option<ChainCount> {
+        self.last
+    }
+
+    pub(super) const fn has_drift(&self) -> bool {
+        self.drift
+    }
+
+    /// The account's counts were read at this time.
+    pub(super) const fn set(&mut self, counts: AccountCounts, read_at: Timestamp) {
+        let AccountCounts { pending, mined, .. } = counts;
+        self.last = Some(ChainCount { pending, mined, read_at });
+        self.drift = false;
+    }
+
+    /// Has the chain asked again before the next slot is opened.
+    pub(super) const fn note_drift(&mut self) {
+        self.drift = true;
     }
 }

@@ -1,9 +1,9 @@
-//! Lists of tests are complete: every row of the page on defects of other projects names a test that exists,
-//! and every function of the conformance suite is run.
+//! Lists of tests are complete: every row of the page on defects of other projects names a test that exists, so does
+//! every test that the page on failure modes names, and every function of the conformance suite is run.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The text in the place of a test that can't exist yet.
 const NOT_YET: &str = "not yet";
@@ -22,6 +22,103 @@ fn every_row_of_the_page_has_a_test_that_exists() {
     assert!(faults.is_empty(), "docs/field.md\n  {}", faults.join("\n  "));
     let first: BTreeSet<&str> = rows.iter().map(|row| row[0]).collect();
     assert_eq!(first.len(), rows.len(), "a row is there twice");
+}
+
+/// Fewer would mean that the names are not read any more.
+const NAMES_MIN: usize = 80;
+
+#[test]
+fn every_test_that_the_page_on_failure_modes_names_exists() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let page = fs::read_to_string(root.join("docs/operations/failure-modes.md")).unwrap();
+    let rows = rows(&page);
+    let cells = rows.iter().filter_map(|row| row.last());
+    let names = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).filter(|it| is_name(it));
+    let names: BTreeSet<&str> = names.collect();
+    assert!(names.len() >= NAMES_MIN, "only {} names", names.len());
+    let (mut sources, mut modules) = (Vec::new(), Vec::new());
+    collect_sources(&root.join("crates"), &mut sources);
+    for source in &sources {
+        let text = fs::read_to_string(source).unwrap();
+        modules.push((module_of(source), tests_in(&text)));
+    }
+    let missing: Vec<_> = names.into_iter().filter(|name| !is_in(&modules, name)).collect();
+    assert!(missing.is_empty(), "docs/operations/failure-modes.md\n  {}", missing.join("\n  "));
+}
+
+#[test]
+fn name_of_a_test_may_leave_out_modules_in_front_and_letters_at_a_star() {
+    let module = module_of(Path::new("crates/tollgate-a/tests/it/b/c.rs"));
+    assert_eq!(module, "b::c");
+    let tests = tests_in("    fn one_is_kept() {\n    two_is_lost,\n    three: Death,\n");
+    let modules = vec![(module, tests)];
+    for there in ["c::one_is_kept", "b::c::two_*", "c::*", "b::*", "*_is_lost", "c::tests::three"] {
+        assert!(is_in(&modules, there), "{there}");
+    }
+    for missing in ["c::four", "d::one_is_kept", "d::*", "c::*_is_found", "c::one"] {
+        assert!(!is_in(&modules, missing), "{missing}");
+    }
+    assert!(is_name("a::b_c_*") && is_name("a_*") && !is_name("just chaos") && !is_name("a"));
+}
+
+/// True for the name of a test, or a pattern of names.
+fn is_name(text: &str) -> bool {
+    let is_letter = |it: char| it.is_ascii_lowercase() || it.is_ascii_digit() || "_:*".contains(it);
+    text.chars().all(is_letter) && (text.contains("::") || text.contains('*'))
+}
+
+fn collect_sources(folder: &Path, sources: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            collect_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.push(path);
+        }
+    }
+}
+
+/// The module of a source file, from the root of its crate or of its tests.
+fn module_of(source: &Path) -> String {
+    let path = source.with_extension("");
+    let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
+    let root = parts.iter().rposition(|part| ["it", "src"].contains(part)).map_or(0, |at| at + 1);
+    parts[root..].join("::")
+}
+
+/// The functions of a file, and the entries of lists that macros make tests of.
+fn tests_in(text: &str) -> BTreeSet<String> {
+    let name = |line: &str| -> Option<String> {
+        let line = line.trim();
+        let rest = line.split_once("fn ").map(|(_, rest)| rest).unwrap_or(line);
+        let end = rest.find(|it: char| !it.is_ascii_alphanumeric() && it != '_')?;
+        (end > 0).then(|| rest[..end].to_owned())
+    };
+    text.lines().filter_map(name).collect()
+}
+
+/// True if a module that ends in the name's modules has such a test.
+fn is_in(modules: &[(String, BTreeSet<String>)], name: &str) -> bool {
+    let (wanted, test) = name.rsplit_once("::").unwrap_or(("", name));
+    // A module of tests is in its own file, or at the end of the one that it tests.
+    let inline = wanted.strip_suffix("::tests").unwrap_or(wanted);
+    let fits = |module: &str| {
+        let padded = format!("::{module}::");
+        let ends = |modules: &str| padded.ends_with(&format!("::{modules}::"));
+        match test {
+            "*" => padded.contains(&format!("::{wanted}::")),
+            _ => wanted.is_empty() || ends(wanted) || ends(inline),
+        }
+    };
+    let mut fitting = modules.iter().filter(|(module, _)| fits(module));
+    fitting.any(|(_, tests)| tests.iter().any(|it| matches_pattern(it, test)))
+}
+
+/// True if the text is the pattern, in which a star stands for any letters.
+fn matches_pattern(text: &str, pattern: &str) -> bool {
+    let Some((front, back)) = pattern.split_once('*') else { return text == pattern };
+    let Some(rest) = text.strip_prefix(front) else { return false };
+    (0..=rest.len()).any(|at| rest.is_char_boundary(at) && matches_pattern(&rest[at..], back))
 }
 
 #[test]

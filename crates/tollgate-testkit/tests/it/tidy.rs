@@ -8,6 +8,7 @@
 mod crates;
 mod documents;
 mod language;
+mod sizes;
 
 use std::path::Path;
 use std::{fs, io};

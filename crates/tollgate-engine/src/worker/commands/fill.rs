@@ -72,6 +72,6 @@ pub(super) async fn advance_cursor(
     section.cursor = Some(step);
     section.cursor_reason = Some(reason.clone());
     session.record(section).await?;
-    session.state.note_drift();
+    session.state.chain_count_mut().note_drift();
     Ok(step)
 }

@@ -28,7 +28,10 @@ pub(super) async fn send_again(
     // A lower count alone is mostly lag: PROTECT was proven by a settled block, and a pipelined account's
     // alert has lasted.
     let is_protected = session.state.status() == SubmitterStatus::Protect;
-    if counts.highest >= end || !(is_protected || session.lacks_final_slots_for_long()) {
+    let (now, patience) = (session.now(), session.context.options.receipt_alert_after);
+    let lacking_since = session.lacks_final_slots_since();
+    let has_lasted = lacking_since.is_some_and(|since| now.since(since) >= patience);
+    if counts.highest >= end || !(is_protected || has_lasted) {
         return Ok(0);
     }
     let store = session.context.store.clone();

@@ -45,7 +45,7 @@ pub(super) async fn resume(
     } else {
         None
     };
-    session.state.note_drift();
+    session.state.chain_count_mut().note_drift();
     change_status(session, is, reason, step).await?;
     Ok(PauseOutcome { was, is })
 }
@@ -68,7 +68,7 @@ pub(super) async fn change_mode(
     section.mode = Some(ModeChange { from: was, to, reason: reason.clone() });
     section.cursor = cursor;
     session.record(section).await?;
-    session.state.note_drift();
+    session.state.chain_count_mut().note_drift();
     let (submitter, from, to_name) = (session.submitter, was.name(), to.name());
     info!(%submitter, from, to = to_name, %reason, "submitter mode changed");
     Ok(ModeChanged { was, is: to })

@@ -80,7 +80,7 @@ impl StuckQuestions {
 
     fn ask(&mut self, session: &mut Session, tx_id: TxId, why: Trigger, now: Timestamp) {
         let Some(tx) = session.state.tx_mut(tx_id) else { return };
-        tx.note_policy_asked(now);
+        tx.decisions.note_asked(now);
         let (nonce, last_answer, diagnosis) = (tx.nonce, tx.answers.last(), tx.diagnosis);
         let age = now.since(tx.waits_since);
         let depth = depth_behind(session, nonce);
@@ -195,7 +195,7 @@ async fn note_noop(
     update.detail = Some(detail);
     let _refused = session.apply_one(update).await?;
     if let Some(tx) = session.state.tx_mut(tx_id) {
-        tx.note_decision(noted);
+        tx.decisions.note_recorded(noted);
     }
     Ok(())
 }

@@ -2,7 +2,8 @@
 //! the nonce rules are asked. Writes nothing.
 
 use tollgate_model::nonce::{
-    NonceDecision, NonceRules, NonceView, SlotToFill, SubmitterStatus, decide,
+    NonceDecision, NonceRules, NonceView, PoolView, SlotToFill, SubmitterStatus, decide,
+    slots_to_fill, unblocks,
 };
 use tollgate_model::port::{CursorMove, NewTx, Section, Slot, TxUpdate};
 use tollgate_model::{Nonce, TxEvent};
@@ -49,13 +50,17 @@ async fn choose_slots(
         let now = session.now();
         match decide(rules, &view, wanted, now)? {
             NonceDecision::Allocate(range) => {
-                return Ok(session.state.slots_to_fill(rules, range, now)?);
+                let fill = |pool: &PoolView<'_>| slots_to_fill(rules.mode, pool, range);
+                return Ok(session.state.with_pool_view(rules, now, fill)?);
             }
-            NonceDecision::WindowFull => return Ok(session.state.unblocks(rules, wanted, now)),
+            NonceDecision::WindowFull => {
+                let unblock = |pool: &PoolView<'_>| unblocks(rules, pool, wanted);
+                return Ok(session.state.with_pool_view(rules, now, unblock));
+            }
             NonceDecision::Held => return Ok(Vec::new()),
             NonceDecision::AwaitProof(_) => {
                 // The chain is asked again, and a settled block decides (I12).
-                session.state.note_drift();
+                session.state.chain_count_mut().note_drift();
                 session.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
                 return Ok(Vec::new());
             }

@@ -117,7 +117,7 @@ async fn load_used(session: &mut Session) -> Result<(), Stop> {
 /// A caller said to use the nonce that the chain waits for, and no pool has anything there: after a while an
 /// alert is raised. Nobody but an operator may give it away (I3): what is signed may yet be sent.
 fn watch_used(session: &mut Session, now: Timestamp) {
-    let Some(chain) = session.state.chain() else { return };
+    let Some(chain) = session.state.chain_count().last() else { return };
     let waits_for = Some(chain.mined).filter(|nonce| {
         chain.pending <= chain.mined
             && session.state.pool().is_used(*nonce)
@@ -140,14 +140,15 @@ fn watch_used(session: &mut Session, now: Timestamp) {
 /// I3: what the chain has mined is spent, whoever did it.
 async fn retire_passed(session: &mut Session, now: Timestamp) -> Result<(), Stop> {
     let Some(lowest) = session.state.pool().lowest() else { return Ok(()) };
-    let chain = session.state.chain();
+    let chain = session.state.chain_count().last();
     let is_fresh = chain.is_some_and(|chain| now.since(chain.read_at) < COUNT_AGE_MAX);
-    let must_ask = !is_fresh || session.state.has_drift();
+    let must_ask = !is_fresh || session.state.chain_count().has_drift();
     if must_ask && let Err(error) = session.chain_counts().await {
         debug!(submitter = %session.submitter, %error, "nonce pool not checked");
         return Ok(());
     }
-    let mined = session.state.chain().map(|chain| chain.mined).filter(|mined| *mined > lowest);
+    let mined =
+        session.state.chain_count().last().map(|chain| chain.mined).filter(|mined| *mined > lowest);
     let Some(mined) = mined else { return Ok(()) };
     session.state.pool_mut().drop_below(mined);
     let Context { store, node, .. } = session.context.as_ref();

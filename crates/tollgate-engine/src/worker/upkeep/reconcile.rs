@@ -99,7 +99,10 @@ impl Upkeep {
         holes::note_holes(session, intake, &steps).await?;
         let mut words: Vec<_> = steps.iter().map(ToString::to_string).collect();
         words.dedup();
-        words.extend(session.lacks_final_slots());
+        words.extend(session.lacks_final_slots_since().map(|_| {
+            let end = session.state.final_end();
+            format!("no endpoint counts the transactions below nonce {end}, which are final here")
+        }));
         Ok(Reconciled { cursor: session.state.cursor(), counts, steps: words })
     }
 
@@ -285,7 +288,7 @@ fn await_proof(session: &mut Session, why: Option<Unexplained>, now: Timestamp) 
         return;
     };
     let since = session.state.waits_mut().since(WaitKind::Unexplained, Nonce::MIN, now);
-    session.state.note_drift();
+    session.state.chain_count_mut().note_drift();
     session.agenda.reconcile_soon(now.after(FOREIGN_LOOK));
     let detail = Foreign::Count(why).to_string();
     warn!(submitter = %session.submitter, detail, "count not explained; asked again");
