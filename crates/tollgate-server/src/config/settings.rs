@@ -12,6 +12,7 @@ mod retention;
 mod stuck;
 mod submitter;
 mod tls;
+mod top_up;
 
 pub(crate) use alerts::AlertSettings;
 pub(crate) use database::DatabaseSettings;
@@ -19,6 +20,7 @@ pub(crate) use events::{EventSettings, WebhookSettings};
 pub(crate) use node::ChainEntry;
 pub(crate) use retention::RetentionSettings;
 pub(crate) use submitter::KeySettings;
+pub(crate) use top_up::TopUpEntry;
 
 use super::field::Field;
 use super::load::Values;
