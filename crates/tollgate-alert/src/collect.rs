@@ -24,6 +24,9 @@ const RETRY_PAUSE: Duration = Duration::from_secs(5);
 /// Tries of one report: then it is in the log alone. Its condition is reported again while it holds.
 const TRIES_MAX: u32 = 3;
 
+/// Is told of each new alert, after it was stored.
+pub type OnNewAlert = Box<dyn Fn(AlertKind, &AlertSubject) + Send + Sync>;
+
 /// A condition of this node's, on its way to the store.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Condition {
@@ -41,16 +44,17 @@ pub struct AlertCollector {
 }
 
 impl AlertCollector {
-    /// Starts the task that writes reports; it ends with the last collector. `raised` is notified of each new
-    /// alert.
+    /// Starts the task that writes reports; it ends with the last collector. For each new alert `on_new` is
+    /// called, and then `raised` is notified.
     pub fn start(
         store: Arc<dyn Store>,
         node: NodeId,
         sinks: Vec<Sink>,
         raised: Arc<Notify>,
+        on_new: OnNewAlert,
     ) -> (Self, JoinHandle<()>) {
         let (reports, waiting) = mpsc::channel(WAITING_MAX);
-        let writer = Writer { store, node, sinks, raised };
+        let writer = Writer { store, node, sinks, raised, on_new };
         let task = tokio::spawn(writer.run(waiting));
         (Self { reports, dropped: Arc::default() }, task)
     }
@@ -92,6 +96,7 @@ struct Writer {
     node: NodeId,
     sinks: Vec<Sink>,
     raised: Arc<Notify>,
+    on_new: OnNewAlert,
 }
 
 impl Writer {
@@ -121,6 +126,7 @@ impl Writer {
                     if is_new {
                         let (subject, detail) = (&report.subject, report.detail.as_str());
                         info!(target: "tollgate::alert", %kind, %level, %subject, detail, "alert raised");
+                        (self.on_new)(kind, subject);
                         self.raised.notify_one();
                     }
                     return;

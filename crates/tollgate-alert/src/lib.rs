@@ -10,7 +10,7 @@ mod message;
 mod send;
 mod sink;
 
-pub use collect::AlertCollector;
+pub use collect::{AlertCollector, OnNewAlert};
 pub use deliver::{AlertCounts, AlertDelivery};
 pub use send::{SendFailure, SinkSender, test_notice};
 pub use sink::{BadSink, Sink, SinkKind, SinkOptions};

@@ -1,8 +1,5 @@
 //! Ports outside of simulations: alerts in the log, and ids from the machine's clock and random numbers.
 
-use std::sync::Arc;
-
-use tollgate_metrics::ChainMetrics;
 use tollgate_model::TxId;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::{Alert, Alerts};
@@ -19,25 +16,6 @@ impl Alerts for LoggedAlerts {
         let tx_id = tx_id.map(|id| id.to_string());
         let nonce = nonce.map(|nonce| nonce.get());
         warn!(target: "tollgate::alert", %kind, %submitter, tx_id, nonce, detail, "alert");
-    }
-}
-
-/// Counts alerts and passes them on.
-pub(crate) struct CountedAlerts {
-    to: Arc<dyn Alerts>,
-    metrics: Arc<ChainMetrics>,
-}
-
-impl CountedAlerts {
-    pub(crate) fn new(to: Arc<dyn Alerts>, metrics: Arc<ChainMetrics>) -> Self {
-        Self { to, metrics }
-    }
-}
-
-impl Alerts for CountedAlerts {
-    fn raise(&self, alert: &Alert) {
-        self.metrics.alerts_total.inc(alert.kind);
-        self.to.raise(alert);
     }
 }
 

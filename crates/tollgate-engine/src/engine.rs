@@ -20,7 +20,6 @@ use crate::accounts::{self, Accounts};
 use crate::balances;
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context, EventCounts};
-use crate::default_ports::CountedAlerts;
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
 use crate::mailbox::{Mailbox, WorkerEvent};
@@ -130,7 +129,6 @@ impl Engine {
             keys,
             metrics,
         } = ports;
-        let alerts: Arc<dyn Alerts> = Arc::new(CountedAlerts::new(alerts, metrics.clone()));
         let actors = ActorGroup::of_chain(chain.chain_id(), metrics.clone());
         let batches = (options.batch_max, options.events);
         let committer = Committer::start(&store, &node, batches, &actors, &metrics);

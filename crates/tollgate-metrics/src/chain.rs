@@ -77,7 +77,8 @@ metrics! {
         confirmations_new_fork_total: Counter,
         /// Comparisons of an account's count on the chain with its open slots, by result.
         reconcile_total: CounterBy<ReconcileResult>,
-        /// Alerts that were raised, by kind.
+        /// New alerts about the chain, its endpoints and accounts that this node raised, by kind. Repeated reports of an
+        /// open alert don't count.
         alerts_total: CounterBy<AlertKind>,
         /// Requests about an account, by the place where they were carried out.
         forward_total: CounterBy<ForwardResult>,
@@ -101,6 +102,9 @@ metrics! {
         endpoint_head_lag_blocks: Samples<OfEndpoint>,
         /// Lowest balance of the accounts that this node serves, in the chain's coin.
         balance_lowest_ether: Gauge,
+        /// Accounts whose balance is below their floor (`alerts.balance_floor`, `topup`). Only at the node that looks
+        /// after the alerts of all.
+        accounts_below_floor: Gauge,
         /// Time until the first balance is used up, at the burn rate of the last 24 hours. Absent while nothing is
         /// spent.
         balance_left_seconds: Gauge,

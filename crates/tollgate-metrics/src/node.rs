@@ -1,5 +1,7 @@
 //! The metrics of a process: HTTP, the database, logs and the system.
 
+use tollgate_model::port::AlertKind;
+
 use crate::dictionary::{Entry, Instrument, metrics};
 use crate::instrument::{
     Counter, CounterBy, Family, Gauge, Histogram, Latency, Reading, Samples, Sizes,
@@ -21,6 +23,10 @@ metrics! {
         log_lines_total: CounterBy<LogLevel>,
         /// Log lines that were lost because the reader of the log was too slow.
         log_lines_dropped_total: Counter,
+        /// Least difference between the clocks of this node and of the database. Absent until both were compared.
+        clock_drift_seconds: Gauge,
+        /// New alerts about the node itself that it raised, by kind.
+        node_alerts_total: CounterBy<AlertKind>,
         /// Always 1: the version of the program and the kind of database.
         build_info: Samples<OfBuild>,
     }

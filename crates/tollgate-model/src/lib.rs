@@ -18,7 +18,8 @@
 //!
 //! About callers: [`access`] (which calls an API key allows), [`audit`] (who asked for a change). About nodes: [`ownership`] (which node should own a submitter).
 //! About people: [`alert`] (what they are told, when, and when it is over), [`doctor`] (why an account makes no
-//! progress, from what endpoints tell). About receivers outside: [`event`] (what a change reports). What both
+//! progress, from what endpoints tell), [`top_up`] (when an
+//! account below its floor is paid, and how much). About receivers outside: [`event`] (what a change reports). What both
 //! stores share is in [`sql`].
 
 #![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
@@ -72,6 +73,7 @@ pub mod stuck;
 mod test_values;
 pub mod text;
 pub mod time;
+pub mod top_up;
 pub mod transition;
 pub mod waiting;
 

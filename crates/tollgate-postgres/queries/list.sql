@@ -106,3 +106,17 @@ select nonce
    and finished_at is null
  order by nonce
  limit $4
+
+-- name: tx_top_ups
+-- The newest $3 top-ups that submitter $2 of chain $1 pays. Their ids are found first, through the index of top-ups.
+with found as materialized (
+  select t.tx_id, t.created_at
+    from managed_tx t
+   where t.chain_id = $1 and t.submitter = $2 and substr(t.request_id, 1, 6) = 'topup:'
+   order by t.created_at desc
+   limit $3
+)
+select m.*
+  from found f
+ cross join lateral (select * from tx_full_record t where t.tx_id = f.tx_id limit 1) as m
+ order by f.created_at desc

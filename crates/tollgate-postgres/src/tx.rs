@@ -124,6 +124,12 @@ impl TxStore for PgStore {
         list::transactions(&self.pools, filter, after, page).await
     }
 
+    async fn top_ups(&self, from: Submitter, page: Page) -> Result<Vec<TxRecord>, StoreError> {
+        let (chain_id, address) = key(&from);
+        let newest: &Parameters<'_> = &[&chain_id, &address, &i64::from(page.limit())];
+        self.pools.all(queries::TX_TOP_UPS, newest, row::tx_record).await
+    }
+
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError> {
         self.pools.all(queries::ATTEMPT_OF, &[&vec![tx_id.uuid()]], row::attempt).await
     }

@@ -36,7 +36,7 @@ use tollgate_signer::{LocalSigner, OpenedKeys};
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use crate::alerts::NodeAlerts;
+use crate::alerts::{NodeAlertOptions, NodeAlerts};
 use crate::audit_log::AuditCleaner;
 use crate::clock::SystemClock;
 use crate::config::{ConfiguredChain, Settings, Source, own_url};
@@ -143,6 +143,11 @@ pub(crate) async fn start(
         tracing::warn!(error = %problem, "finished transactions can't be archived");
     }
     let metrics = new_metrics(settings);
+    let alerts = NodeAlertOptions {
+        alerts: settings.alerts.clone(),
+        top_ups: settings.node.topup.clone(),
+        metrics: metrics.clone(),
+    };
     let database = Database::new(&settings.database).counted(&metrics);
     let wait = settings.startup.wait;
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
@@ -181,7 +186,6 @@ pub(crate) async fn start(
         },
     };
     let own_id = NodeId::new(name, Uuid::now_v7())?;
-    let alerts = settings.alerts.clone();
     let alerts = NodeAlerts::start(store.clone(), own_id.clone(), Arc::new(SystemClock), alerts)?;
     let start = Arc::new(ChainStart {
         database,
@@ -316,13 +320,13 @@ impl ChainStart {
             metrics: chain.metrics().clone(),
         };
         let engine = Engine::start(ports, options);
+        self.alerts.add(engine.clone(), chain.clone());
         let served = engine.accounts().served();
         let accounts = served.borrow().accounts().count();
         let key = self.peer_key.clone();
         let heartbeat = Heartbeat::start(store.clone(), alive, key, served, every).await;
         self.heartbeats.lock().await.push(heartbeat);
         let head = highest_head(&chain);
-        self.alerts.add(engine.clone(), chain.clone());
         chains.mark_started(engine, Box::new(move || endpoints(&chain)));
         let finality = settings.node.finality;
         info!(chain_id = chain_id.get(), head, accounts, ?finality, "chain started");

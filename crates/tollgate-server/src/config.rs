@@ -41,7 +41,7 @@ pub(crate) use parse::{duration, url_place};
 pub(crate) use redact::database_url as redacted_database_url;
 pub(crate) use settings::{
     AlertSettings, DatabaseSettings, EventSettings, KeySettings, RetentionSettings, Settings,
-    WebhookSettings,
+    TopUpEntry, WebhookSettings,
 };
 pub(crate) use types::{Age, DatabaseUrl, EventMode, LogFormat, NodeName, RetentionMode};
 #[cfg(test)]

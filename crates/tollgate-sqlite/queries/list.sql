@@ -98,3 +98,13 @@ select nonce
  where chain_id = ?1 and submitter = ?2 and nonce is not null and nonce >= ?3
    and finished_at is null
  order by nonce limit ?4
+
+-- name: tx_top_ups
+-- The newest ?3 top-ups that submitter ?2 of chain ?1 pays.
+select r.* from (
+  select t.tx_id, t.created_at
+    from managed_tx t indexed by managed_tx_top_up
+   where t.chain_id = ?1 and t.submitter = ?2 and substr(t.request_id, 1, 6) = 'topup:'
+   order by t.created_at desc limit ?3
+) as found cross join tx_full_record r on r.tx_id = found.tx_id
+order by found.created_at desc

@@ -123,6 +123,13 @@ impl TxStore for SqliteStore {
         self.db.read(move |conn| list::transactions(conn, &filter, after, page)).await
     }
 
+    async fn top_ups(&self, from: Submitter, page: Page) -> Result<Vec<TxRecord>, StoreError> {
+        let (chain_id, address) = key(from);
+        let newest = (chain_id, address, page.limit());
+        let read = |row: &Row<'_>| row::tx_record(row);
+        self.db.read(move |conn| conn.all(queries::TX_TOP_UPS, newest, read)).await
+    }
+
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError> {
         self.db.read(move |conn| list::attempts(conn, tx_id)).await
     }

@@ -153,6 +153,7 @@ macro_rules! conformance_tests {
                 final_slots_are_read_from_the_highest_down,
                 waits_of_a_submitter_are_replaced_as_a_whole,
                 error_of_a_transaction_is_removed_when_its_receipt_is_final,
+                top_ups_of_an_account_are_read_newest_first_and_nothing_else,
                 waits_are_kept_while_a_transaction_is_open_and_deleted_when_it_ends,
                 list_by_time_finds_transactions_committed_late,
                 lists_give_exactly_what_the_filter_says,

@@ -1,12 +1,13 @@
 //! From an alert of an engine to the receivers, over a store that two nodes share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use tollgate_alert::{AlertCollector, AlertDelivery, Sink, SinkKind};
-use tollgate_model::alert::AlertLevel;
+use tokio::task::JoinHandle;
+use tollgate_alert::{AlertCollector, AlertDelivery, OnNewAlert, Sink, SinkKind};
+use tollgate_model::alert::{AlertLevel, AlertSubject};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{Alert, AlertKind, Alerts, Page, Store};
 use tollgate_model::{NodeId, Timestamp};
@@ -26,11 +27,20 @@ impl Node {
     fn start(store: &Arc<dyn Store>, name: &str, sinks: Vec<Sink>) -> Self {
         let (node, raised) = (NodeId::new(name, Uuid::now_v7()).unwrap(), Arc::new(Notify::new()));
         let clock: Arc<dyn Clock> = Arc::new(FixedClock);
-        let (collector, _) =
-            AlertCollector::start(store.clone(), node.clone(), sinks.clone(), raised.clone());
+        let (collector, _) = collect(store, &node, sinks.clone(), &raised, Box::new(|_, _| {}));
         let delivery = AlertDelivery::start(store, &node, &clock, sinks, &raised);
         Self { collector, delivery }
     }
+}
+
+fn collect(
+    store: &Arc<dyn Store>,
+    node: &NodeId,
+    sinks: Vec<Sink>,
+    raised: &Arc<Notify>,
+    on_new: OnNewAlert,
+) -> (AlertCollector, JoinHandle<()>) {
+    AlertCollector::start(store.clone(), node.clone(), sinks, raised.clone(), on_new)
 }
 
 async fn store() -> Arc<dyn Store> {
@@ -132,14 +142,9 @@ async fn alerts_of_one_moment_share_a_message() {
     let sinks = vec![sink(SinkKind::Slack, &receiver.url, None)];
     // Written while no sink is served.
     let (other, raised) = (NodeId::new("b", Uuid::now_v7()).unwrap(), Arc::new(Notify::new()));
-    let (writer, writing) = AlertCollector::start(store.clone(), other, sinks.clone(), raised);
+    let (writer, writing) = collect(&store, &other, sinks.clone(), &raised, Box::new(|_, _| {}));
     for kind in [AlertKind::Stuck, AlertKind::Hole, AlertKind::Protect] {
-        writer.report(
-            kind,
-            tollgate_model::alert::AlertSubject::account(account()),
-            AlertLevel::Critical,
-            "x",
-        );
+        writer.report(kind, AlertSubject::account(account()), AlertLevel::Critical, "x");
     }
     drop(writer);
     writing.await.unwrap();
@@ -156,10 +161,39 @@ async fn alerts_of_one_moment_share_a_message() {
 async fn reports_beyond_the_queue_are_counted_and_make_nobody_wait() {
     let store = store().await;
     let node = NodeId::new("a", Uuid::now_v7()).unwrap();
-    let (collector, _) = AlertCollector::start(store, node, Vec::new(), Arc::new(Notify::new()));
+    let raised = Arc::new(Notify::new());
+    let (collector, _) = collect(&store, &node, Vec::new(), &raised, Box::new(|_, _| {}));
     // The runtime has one thread: nothing is written before this task waits.
     for _ in 0..1_500 {
         collector.raise(&alert(AlertKind::Stuck));
     }
     assert_eq!(collector.dropped(), 500);
+}
+
+#[tokio::test]
+async fn new_alert_is_counted_once_by_the_node_that_raised_it() {
+    let (store, raised) = (store().await, Arc::new(Notify::new()));
+    let counted = Arc::new(Mutex::new(Vec::new()));
+    for name in ["a", "b"] {
+        let node = NodeId::new(name, Uuid::now_v7()).unwrap();
+        let seen = counted.clone();
+        let on_new = Box::new(move |kind, subject: &AlertSubject| {
+            seen.lock().unwrap().push((name, kind, subject.submitter()));
+        });
+        let (collector, writing) = collect(&store, &node, Vec::new(), &raised, on_new);
+        for kind in [AlertKind::Stuck, AlertKind::Stuck, AlertKind::LowBalance] {
+            collector.raise(&alert(kind));
+        }
+        if name == "b" {
+            collector.raise(&alert(AlertKind::Hole));
+        }
+        drop(collector);
+        writing.await.unwrap();
+    }
+    let mut counted = counted.lock().unwrap().clone();
+    counted.sort();
+    let of = Some(account());
+    let expected =
+        [("a", AlertKind::Stuck, of), ("a", AlertKind::LowBalance, of), ("b", AlertKind::Hole, of)];
+    assert_eq!(counted, expected);
 }

@@ -1,6 +1,10 @@
 //! Questions that the chain does not answer: no answer is never taken for one (I8), and nobody waits
 //! for what another one asked (I14).
 
+use std::time::Duration;
+
+use tollgate_metrics::ReconcileResult;
+use tollgate_model::port::AlertKind;
 use tollgate_model::{Intent, Queued, TxState};
 use tollgate_testkit::fake_chain::Query;
 
@@ -165,4 +169,27 @@ async fn stalled_account_delays_no_other() {
     cluster.chain.stall(account(1).address, false);
     cluster.mine_until_final(&stalled).await;
     assert_eq!(cluster.paid(account(1)), [10, 11, 12, 13]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn account_that_can_not_be_compared_with_the_chain_is_told_after_several_failures_in_a_row() {
+    let (cluster, engine) = Cluster::with_node(patient()).await;
+    let open = pending(&cluster, &engine, [10]).await;
+    let told = || cluster.alerts.of(AlertKind::ReconcileFailure);
+    let failures = || engine.metrics().reconcile_total.get(ReconcileResult::Error);
+    cluster.chain.fail(Query::Counts(account(1).address), true);
+    let until_told = async || {
+        cluster.clock.advance(Duration::from_secs(5));
+        !told().is_empty()
+    };
+    cluster.eventually("an alert", until_told).await;
+    assert!(failures() >= 6, "one failure is no alert: {}", failures());
+    let detail = &told()[0].detail;
+    assert!(detail.starts_with("not compared with the chain: "), "{detail}");
+
+    // The next comparison works, and failures are counted anew.
+    cluster.chain.fail(Query::Counts(account(1).address), false);
+    cluster.mine_until_final(&open).await;
+    assert_eq!(cluster.record(open[0]).await.row.state, TxState::Confirmed);
+    assert_eq!(told().len(), 1);
 }

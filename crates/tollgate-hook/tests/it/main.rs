@@ -8,3 +8,4 @@ mod questions;
 mod receiver;
 mod support;
 mod troubles;
+mod webhooks;

@@ -70,8 +70,8 @@ pub fn days_left(balance: Wei, burn_per_day: U256) -> Option<u64> {
 /// The reason why a balance is low.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LowBalance {
-    /// The balance is below the floor.
-    BelowFloor { floor: Wei },
+    /// The balance is below the floor. `days`: the time for which it lasts, if that is known.
+    BelowFloor { floor: Wei, days: Option<u64> },
     /// The balance lasts for fewer days than it should.
     FewDays { days: u64 },
 }
@@ -83,9 +83,9 @@ pub fn judge_balance(
     burn_per_day: Option<U256>,
     min_days: u64,
 ) -> Option<LowBalance> {
-    if let Some(floor) = floor.filter(|floor| balance.0 < floor.0) {
-        return Some(LowBalance::BelowFloor { floor });
+    let days = burn_per_day.and_then(|burn| days_left(balance, burn));
+    match floor.filter(|floor| balance.0 < floor.0) {
+        Some(floor) => Some(LowBalance::BelowFloor { floor, days }),
+        None => days.filter(|days| *days < min_days).map(|days| LowBalance::FewDays { days }),
     }
-    let days = days_left(balance, burn_per_day?)?;
-    (days < min_days).then_some(LowBalance::FewDays { days })
 }

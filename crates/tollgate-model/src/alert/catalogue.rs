@@ -224,6 +224,13 @@ impl AlertKind {
                 "The clock of a node differs from the database's: ages and schedules are wrong by as much.",
                 "Repair the time synchronisation of the host. Leases don't depend on it.",
             ),
+            Self::TopUpFailed => info(
+                Critical,
+                Measured,
+                "Top-up not made",
+                "An account is below its floor, and its funding account does not pay: a cap, a rule or missing funds.",
+                "Read the detail, repair what it names, or send funds to the account yourself.",
+            ),
         }
     }
 

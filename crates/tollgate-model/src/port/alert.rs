@@ -65,6 +65,8 @@ pub enum AlertKind {
     ChainStalled,
     /// The clock of a node differs from the database's.
     ClockDrift,
+    /// An account is below its floor, and its funding account does not pay.
+    TopUpFailed,
 }
 
 names!(AlertKind {
@@ -95,6 +97,7 @@ names!(AlertKind {
     EndpointDown => "endpoint_down",
     ChainStalled => "chain_stalled",
     ClockDrift => "clock_drift",
+    TopUpFailed => "top_up_failed",
 });
 
 /// One alert.

@@ -163,6 +163,9 @@ pub trait TxStore: Send + Sync {
         page: Page,
     ) -> Result<Vec<TxRecord>, StoreError>;
 
+    /// Reads the newest top-ups that an account pays ([`crate::top_up`]), newest first.
+    async fn top_ups(&self, from: Submitter, page: Page) -> Result<Vec<TxRecord>, StoreError>;
+
     /// Reads the attempts of one transaction in the order of their numbers.
     async fn attempts(&self, tx_id: TxId) -> Result<Vec<Attempt>, StoreError>;
 

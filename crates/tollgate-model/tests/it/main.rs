@@ -16,6 +16,7 @@ mod reconciles;
 mod rejections;
 mod resubmits;
 mod stuck_lines;
+mod top_ups;
 mod transitions;
 
 use proptest::prelude::*;

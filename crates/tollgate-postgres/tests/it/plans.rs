@@ -333,6 +333,7 @@ fn loop_queries() -> Vec<LoopQuery> {
         query("event_page", ASKED, format!("{tail}, {ASKED}")),
         query("event_remove", ASKED, format!("0, 10, {ASKED}")),
         query("submitter_page", ASKED, format!("1, '', {ASKED}")),
+        query("tx_top_ups", ASKED, format!("1, {someone}, {ASKED}")),
         query("tx_page", ASKED, format!("null, null, null, null, null, null, {ASKED}, null")),
         query("tx_page", ASKED, format!("null, 1, {someone}, null, null, null, {ASKED}, null")),
         // By time: the ids bound what is looked at, however old the table is.

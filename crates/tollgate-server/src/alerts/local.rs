@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tollgate_evm::chain::EndpointStatus;
 use tollgate_model::alert::{AlertSubject, Threshold, clock_drift};
 use tollgate_model::port::AlertKind;
 use tollgate_model::{ChainId, Timestamp};
@@ -15,11 +16,11 @@ const SUSTAINED: Duration = Duration::from_secs(60);
 
 /// The numbers of a chain at the last look.
 #[derive(Clone, Copy)]
-struct LastLook {
-    at: Timestamp,
-    fenced: u64,
-    resends: u64,
-    head: Option<u64>,
+pub(super) struct LastLook {
+    pub(super) at: Timestamp,
+    pub(super) fenced: u64,
+    pub(super) resends: u64,
+    pub(super) head: Option<u64>,
 }
 
 /// Measures at each interval, for ever.
@@ -46,27 +47,35 @@ pub(super) async fn measure(watcher: Watcher) {
 }
 
 fn endpoints(watcher: &Watcher, of: &WatchedChain, gates: &mut Gates) {
-    let (chain_id, now) = (of.engine.chain_id(), watcher.clock.now());
-    let after = watcher.settings.endpoint_down_after;
     for status in of.chain.endpoints() {
-        let (failures, limits) = (status.health.failures, status.health.limits);
-        let is_used = status.chain_check == "good";
-        let is_down = !is_used || failures > 0 || limits > 0;
-        let found = Found {
-            kind: AlertKind::EndpointDown,
-            subject: &AlertSubject::endpoint(chain_id, &status.name),
-            threshold: Threshold::condition(after),
-            measured: is_down.into(),
-        };
-        gates.judge(&watcher.collector, now, found, || {
-            let why = match (is_used, limits) {
-                (false, _) => status.chain_check.clone(),
-                (true, 0) => format!("{failures} calls in a row failed"),
-                (true, _) => "it refuses calls because of a rate limit".to_owned(),
-            };
-            format!("node {} gets no answers: {why}", watcher.node.name())
-        });
+        endpoint(watcher, of.engine.chain_id(), &status, gates);
     }
+}
+
+pub(super) fn endpoint(
+    watcher: &Watcher,
+    chain_id: ChainId,
+    status: &EndpointStatus,
+    gates: &mut Gates,
+) {
+    let (now, after) = (watcher.clock.now(), watcher.settings.endpoint_down_after);
+    let (failures, limits) = (status.health.failures, status.health.limits);
+    let is_used = status.chain_check == "good";
+    let is_down = !is_used || failures > 0 || limits > 0;
+    let found = Found {
+        kind: AlertKind::EndpointDown,
+        subject: &AlertSubject::endpoint(chain_id, &status.name),
+        threshold: Threshold::condition(after),
+        measured: is_down.into(),
+    };
+    gates.judge(&watcher.collector, now, found, || {
+        let why = match (is_used, limits) {
+            (false, _) => status.chain_check.clone(),
+            (true, 0) => format!("{failures} calls in a row failed"),
+            (true, _) => "it refuses calls because of a rate limit".to_owned(),
+        };
+        format!("node {} gets no answers: {why}", watcher.node.name())
+    });
 }
 
 /// A number of events in a minute.
@@ -76,7 +85,7 @@ fn per_minute(before: u64, now: u64, time: Duration) -> u64 {
     u64::try_from(events / u128::from(micros)).unwrap_or(u64::MAX)
 }
 
-fn rates(
+pub(super) fn rates(
     watcher: &Watcher,
     chain_id: ChainId,
     before: LastLook,
@@ -122,11 +131,12 @@ fn head(watcher: &Watcher, of: &WatchedChain, before: LastLook, look: LastLook, 
 }
 
 /// Compares the node's clock with the database's. A database that does not answer is no drift.
-async fn clock(watcher: &Watcher, gates: &mut Gates) {
+pub(super) async fn clock(watcher: &Watcher, gates: &mut Gates) {
     let asked = watcher.clock.now();
     let Ok(database) = watcher.store.database_time().await else { return };
     let answered = watcher.clock.now();
     let drift = clock_drift(asked, answered, database);
+    watcher.metrics.tollgate.clock_drift_seconds.set(drift.as_secs_f64());
     let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     let found = Found {
         kind: AlertKind::ClockDrift,

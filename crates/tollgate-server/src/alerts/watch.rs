@@ -1,30 +1,30 @@
 //! The work of one node at a time for all: measures the accounts of its chains, and ends alerts that are over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use tollgate_api::format_eth;
 use tollgate_model::alert::balance::{BalanceHistory, LowBalance, judge_balance};
 use tollgate_model::alert::{AccountFacts, AlertSubject, Threshold, is_over};
 use tollgate_model::port::{AlertKind, Page, StoreError, SubmitterOverview};
-use tollgate_model::{Allocated, Submitter, Timestamp, Tracking, TxState, Wei};
+use tollgate_model::{Allocated, ChainId, Submitter, Timestamp, Tracking, TxState, Wei};
 use tracing::{info, warn};
 
 use super::{EMPTY_SOON, Found, Gates, WatchedChain, Watcher};
-use crate::config::Age;
+use crate::config::{Age, TopUpEntry};
 
 /// The claim lasts for this many intervals: a node that dies is replaced after it.
 const CLAIM_INTERVALS: u32 = 4;
 /// Pages of accounts that are measured of one chain (I13).
 const PAGES_MAX: u32 = 20;
-/// Balances that are read at each interval (I13), of one chain.
+/// Balances that are read at each interval (I13), of one chain, those that were read longest ago first.
 const BALANCES_MAX: usize = 20;
 /// Alerts that are looked at and deleted at each interval (I13).
 const ALERTS_MAX: u32 = 1_000;
 
 /// Looks at each interval while no other node does, for ever.
 pub(super) async fn look_after_alerts(watcher: Watcher) {
-    let mut watch = Watch { gates: Gates::default(), balances: BTreeMap::new() };
+    let mut watch = Watch::default();
     let interval = watcher.settings.interval;
     loop {
         tokio::time::sleep(interval).await;
@@ -36,13 +36,19 @@ pub(super) async fn look_after_alerts(watcher: Watcher) {
                 }
             }
             // What was measured is out of date when it is this node's turn again.
-            Ok(false) => watch = Watch { gates: Gates::default(), balances: BTreeMap::new() },
+            Ok(false) => {
+                watch = Watch::default();
+                for of in watcher.chains() {
+                    of.engine.metrics().accounts_below_floor.set_or_clear(None);
+                }
+            }
             Err(error) => warn!(%error, "alerts were not looked after"),
         }
     }
 }
 
-struct Watch {
+#[derive(Default)]
+pub(super) struct Watch {
     gates: Gates,
     balances: BTreeMap<Submitter, Balance>,
 }
@@ -96,7 +102,12 @@ impl Watch {
     }
 
     /// Sends without a receipt, and sends with an unknown outcome.
-    fn sends(&mut self, watcher: &Watcher, overview: &SubmitterOverview, now: Timestamp) {
+    pub(super) fn sends(
+        &mut self,
+        watcher: &Watcher,
+        overview: &SubmitterOverview,
+        now: Timestamp,
+    ) {
         let (settings, subject) =
             (&watcher.settings, AlertSubject::account(overview.record.submitter));
         let sent = count(overview, |state| {
@@ -141,34 +152,38 @@ impl Watch {
     ) -> Result<(), StoreError> {
         let submitters: Vec<Submitter> = of.iter().map(|it| it.record.submitter).collect();
         let counts = watcher.store.reserved_counts(&submitters).await?;
-        let now = watcher.clock.now();
-        let percent = watcher.settings.reservations_percent;
         for (submitter, held) in submitters.into_iter().zip(counts) {
-            let found = Found {
-                kind: AlertKind::ReservationsPilingUp,
-                subject: &AlertSubject::account(submitter),
-                threshold: Threshold::halving(percent, Duration::ZERO),
-                measured: held.saturating_mul(100) / u64::from(max.max(1)),
-            };
-            self.gates.judge(&watcher.collector, now, found, || {
-                format!("callers hold {held} nonces of {max}")
-            });
+            self.held(watcher, submitter, held, max);
         }
         Ok(())
     }
 
+    /// Nonces that callers hold.
+    pub(super) fn held(&mut self, watcher: &Watcher, of: Submitter, held: u64, max: u32) {
+        let found = Found {
+            kind: AlertKind::ReservationsPilingUp,
+            subject: &AlertSubject::account(of),
+            threshold: Threshold::halving(watcher.settings.reservations_percent, Duration::ZERO),
+            measured: held.saturating_mul(100) / u64::from(max.max(1)),
+        };
+        self.gates.judge(&watcher.collector, watcher.clock.now(), found, || {
+            format!("callers hold {held} nonces of {max}")
+        });
+    }
+
     /// Reads the balances that were read longest ago, and reports those that were low when they were read.
     async fn balances(&mut self, watcher: &Watcher, of: &WatchedChain) {
-        let (settings, chain_id) = (&watcher.settings, of.engine.chain_id());
-        if settings.balance_floor.is_none() && settings.low_balance_days == 0 {
-            return;
+        let chain_id = of.engine.chain_id();
+        let floors = floors(&watcher.top_ups, chain_id);
+        let settings = &watcher.settings;
+        let mut wanted = BTreeSet::from_iter(floors.keys().copied());
+        if settings.balance_floor.is_some() || settings.low_balance_days > 0 {
+            let served = of.engine.accounts().served().borrow().clone();
+            wanted.extend(served.accounts().map(|address| Submitter::new(chain_id, address)));
         }
-        let served = of.engine.accounts().served().borrow().clone();
-        let served: Vec<Submitter> =
-            served.accounts().map(|address| Submitter::new(chain_id, address)).collect();
-        self.balances.retain(|known, _| known.chain_id != chain_id || served.contains(known));
-        for submitter in &served {
-            self.balances.entry(*submitter).or_default();
+        self.balances.retain(|known, _| known.chain_id != chain_id || wanted.contains(known));
+        for submitter in wanted {
+            self.balances.entry(submitter).or_default();
         }
         let mut due: Vec<(Option<Timestamp>, Submitter)> = self
             .balances
@@ -178,26 +193,43 @@ impl Watch {
             .collect();
         due.sort();
         for (_, submitter) in due.into_iter().take(BALANCES_MAX) {
-            let read = of.engine.balance(submitter.address).await;
-            let Some(entry) = self.balances.get_mut(&submitter) else { continue };
-            let now = watcher.clock.now();
-            entry.read_at = Some(now);
-            // One that can't be read is no news about it.
-            let Ok(balance) = read else { continue };
-            entry.history.note(balance, now);
-            let burn = entry.history.burn_per_day();
-            let low =
-                judge_balance(balance, settings.balance_floor, burn, settings.low_balance_days);
-            entry.low = low.map(|low| (balance, low));
+            let read = of.engine.balance(submitter.address).await.ok();
+            let floor = floors.get(&submitter).copied().or(settings.balance_floor);
+            self.note_balance(watcher, submitter, read, floor);
         }
+        let below = self.report_balances(watcher, chain_id);
+        of.engine.metrics().accounts_below_floor.set(f64::from(below));
+    }
+
+    /// Judges a balance that was read. One that can't be read is no news about it.
+    pub(super) fn note_balance(
+        &mut self,
+        watcher: &Watcher,
+        of: Submitter,
+        balance: Option<Wei>,
+        floor: Option<Wei>,
+    ) {
+        let (entry, now) = (self.balances.entry(of).or_default(), watcher.clock.now());
+        entry.read_at = Some(now);
+        let Some(balance) = balance else { return };
+        entry.history.note(balance, now);
+        let (burn, days) = (entry.history.burn_per_day(), watcher.settings.low_balance_days);
+        entry.low = judge_balance(balance, floor, burn, days).map(|low| (balance, low));
+    }
+
+    /// Reports the balances of a chain that are low; returns how many are below their floor.
+    pub(super) fn report_balances(&self, watcher: &Watcher, chain_id: ChainId) -> u32 {
+        let mut below = 0;
         for (submitter, entry) in self.balances.iter().filter(|(it, _)| it.chain_id == chain_id) {
             let Some((balance, low)) = entry.low else { continue };
             report_low(watcher, *submitter, balance, low);
+            below += u32::from(matches!(low, LowBalance::BelowFloor { .. }));
         }
+        below
     }
 
     /// Ends the alerts that are over.
-    async fn end(
+    pub(super) async fn end(
         &self,
         watcher: &Watcher,
         facts: &BTreeMap<Submitter, AccountFacts>,
@@ -217,20 +249,29 @@ impl Watch {
     }
 }
 
+/// The floors of accounts that have their own.
+fn floors(entries: &[TopUpEntry], chain_id: ChainId) -> BTreeMap<Submitter, Wei> {
+    let on_chain = entries.iter().filter(|entry| entry.is_on(chain_id));
+    on_chain.map(|entry| (entry.submitter(chain_id), entry.floor)).collect()
+}
+
 fn report_low(watcher: &Watcher, of: Submitter, balance: Wei, low: LowBalance) {
     let (kind, shown) = (AlertKind::LowBalance, format_eth(&balance.to_string()));
-    let (level, detail) = match low {
-        LowBalance::BelowFloor { floor } => {
+    let (days, what) = match low {
+        LowBalance::BelowFloor { floor, days } => {
             let floor = format_eth(&floor.to_string());
-            (kind.info().level, format!("the balance of {shown} is below the floor of {floor}"))
+            (days, Some(format!("is below the floor of {floor}")))
         }
-        LowBalance::FewDays { days: 0 } => {
-            (EMPTY_SOON, format!("the balance of {shown} lasts for less than a day"))
-        }
-        LowBalance::FewDays { days } => {
-            (kind.info().level, format!("the balance of {shown} lasts for {days} days"))
-        }
+        LowBalance::FewDays { days } => (Some(days), None),
     };
+    let lasts = days.map(|days| match days {
+        0 => "lasts for less than a day".to_owned(),
+        1 => "lasts for 1 day".to_owned(),
+        days => format!("lasts for {days} days"),
+    });
+    let what: Vec<String> = what.into_iter().chain(lasts).collect();
+    let level = if days == Some(0) { EMPTY_SOON } else { kind.info().level };
+    let detail = format!("the balance of {shown} {}", what.join(" and "));
     watcher.collector.report(kind, AlertSubject::account(of), level, &detail);
 }
 

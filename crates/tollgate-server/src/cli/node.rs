@@ -85,7 +85,10 @@ pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
     let loaded = load(args.flags.into_flags(), Purpose::Dev)?;
     begin_log(&loaded, "warn,tollgate=info");
     let database_is_given = loaded.is_given("database.url");
+    let events_are_given = loaded.is_given("events.enabled");
     let mut settings = loaded.settings;
+    // Whoever tries Tollgate can follow events at once.
+    settings.events.enabled |= !events_are_given;
     let listens = [Some(settings.node.listen), settings.operators.listen];
     if listens.into_iter().flatten().any(|address| !address.ip().is_loopback()) {
         return Err("listen: dev needs no key, so it listens on loopback only".into());

@@ -2,6 +2,7 @@
 
 mod alerts;
 mod tls;
+mod top_up;
 
 use std::time::Duration;
 
@@ -39,6 +40,7 @@ pub(super) fn apply(
     rules.retention(settings);
     rules.tls(settings);
     rules.alerts(settings);
+    rules.top_ups(settings);
     rules.warn_of_settings_without_effect(settings);
     if purpose == Purpose::Serve {
         rules.serve(settings);

@@ -13,6 +13,7 @@ mod retention;
 mod stuck;
 mod submitter;
 mod tls;
+mod top_up;
 
 pub(crate) use alerts::AlertSettings;
 pub(crate) use audit::AuditSettings;
@@ -21,6 +22,7 @@ pub(crate) use events::{EventSettings, WebhookSettings};
 pub(crate) use node::ChainEntry;
 pub(crate) use retention::RetentionSettings;
 pub(crate) use submitter::KeySettings;
+pub(crate) use top_up::TopUpEntry;
 
 use super::field::Field;
 use super::load::Values;

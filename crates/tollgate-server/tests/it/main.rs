@@ -48,6 +48,7 @@ mod smoke;
 mod start;
 mod terms;
 mod tls;
+mod top_up;
 mod trouble;
 mod views;
 mod waits;

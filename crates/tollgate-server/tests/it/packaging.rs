@@ -1,4 +1,6 @@
-//! The files of `packaging/` use flags and variables that the binary has.
+//! The files of `packaging/` use flags, variables and metrics that the binary has.
+
+mod expressions;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -440,3 +440,27 @@ pub async fn error_of_a_transaction_is_removed_when_its_receipt_is_final(
     let done = a.record(tx.tx_id).await;
     assert_eq!((done.last_error, done.next_resubmit_at), (None, None));
 }
+
+pub async fn top_ups_of_an_account_are_read_newest_first_and_nothing_else(
+    fixture: &dyn StoreFixture,
+) {
+    let (a, b) = (fixture.node("a").await, fixture.node("b").await);
+    let (lease, other) = (a.own(submitter(1)).await, a.own(submitter(2)).await);
+    let (first, second) = (intent().named("topup:1:0x7:1"), intent().named("topup:1:0x8:1"));
+    for tx in [&first, &second] {
+        a.write_whole(section(lease).create(tx.clone())).await;
+    }
+    let names = ["order-1", "Topup:1", "x-topup:1:0x7:2", "topup"];
+    a.write_whole(section(lease).creates(names.map(|name| intent().named(name)))).await;
+    a.write_whole(section(lease).create(intent())).await;
+    a.write_whole(section(other).create(intent().named("topup:1:0x7:3"))).await;
+    a.step(lease, first.tx_id, TxEvent::Withdrawn).await;
+
+    let found = b.top_ups(submitter(1), full_page()).await.unwrap();
+    let ids: Vec<TxId> = found.iter().map(|record| record.tx_id).collect();
+    assert_eq!(ids, [second.tx_id, first.tx_id], "final ones too");
+    assert_eq!(found[1], b.record(first.tx_id).await);
+    let newest = b.top_ups(submitter(1), page(1)).await.unwrap();
+    assert_eq!(newest, found[..1]);
+    assert_eq!(b.top_ups(submitter(3), full_page()).await.unwrap(), []);
+}

@@ -12,7 +12,7 @@ settings! {
     /// Events for receivers outside, see [events](events.md).
     struct EventSettings {
         /// Write events: one more row for each batch of changes. If not, nobody can follow them, and nothing is
-        /// delivered.
+        /// delivered. `dev` writes them unless this is set.
         enabled: bool = "false";
         /// Way in which events leave the node, besides `GET /api/v1/events`. `poll`: not at all. `log`: into the log.
         /// `webhook`: to `events.webhook.url`. One node of all delivers at a time.

@@ -15,6 +15,8 @@ use crate::config::field::NUMBER_MAX;
 use crate::config::table::{EntryForm, entry_types, settings};
 use crate::config::types::{Cap, HostName, LogFormat, NodeName, WebOrigin};
 
+use super::top_up::TopUpEntry;
+
 settings! {
     /// The top of the file.
     struct NodeSettings {
@@ -43,6 +45,11 @@ settings! {
         /// [chains](chains.md).
         chains: Vec<ChainEntry>, entries_max = 100,
             example = "[{ name = \"base\", id = 8453, rpc_urls = [\"https://base.example.com\"] }]";
+        /// Accounts with a floor of their own, and those that are paid from a funding account when they are below
+        /// it, at most 100. Usually written as `[[topup]]`, see [top-ups](operations/top-up.md). Give all nodes
+        /// the same.
+        topup: Vec<TopUpEntry>, entries_max = 100,
+            example = "[{ account = \"0x70997970C51812dc3A010C7d01b50e0d17dc79C8\", floor = \"0.1 ether\" }]";
     }
 
     /// One of several chains.

@@ -173,6 +173,7 @@ fn settings_that_pages_show_are_accepted() {
         include_str!("../../../../../docs/private-routing.md"),
         include_str!("../../../../../docs/operations/postgres.md"),
         include_str!("../../../../../docs/operations/retention.md"),
+        include_str!("../../../../../docs/operations/top-up.md"),
     ];
     for page in pages {
         let blocks = page.split("```toml\n").skip(1);

@@ -306,3 +306,78 @@ fn receiver_of_events_at_a_private_address_is_refused_unless_it_is_allowed() {
     }
     assert_eq!(from_file(&webhook("https://203.0.113.9/", "")).problems(), [""; 0]);
 }
+
+const ACCOUNT: &str = "0x7070707070707070707070707070707070707070";
+const PAYER: &str = "0x1010101010101010101010101010101010101010";
+
+fn top_up(account: &str, more: &str) -> String {
+    format!("[[topup]]\naccount = \"{account}\"\nfloor = \"1 ether\"\n{more}\n")
+}
+
+#[test]
+fn top_up_that_pays_has_a_target_above_its_floor_and_a_cap() {
+    let pays = |more: &str| {
+        let problems = from_file(&top_up(ACCOUNT, more)).problems();
+        let start = format!("tollgate.toml:1:1: topup: account {ACCOUNT}: ");
+        problems.iter().map(|it| it.strip_prefix(&start).unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let from = format!("from = \"{PAYER}\"\n");
+    let good = format!("{from}target = \"2 ether\"\ndaily_cap = \"5 ether\"\nperiod = \"1d\"");
+    assert_eq!(pays(&good), [""; 0]);
+    assert_eq!(pays(""), [""; 0], "a floor alone");
+    assert_eq!(pays(&from), ["from needs daily_cap", "from needs target"]);
+    assert_eq!(pays("target = \"2 ether\""), ["target and daily_cap need from"]);
+    assert_eq!(pays(&good.replace("2 ether", "1 ether")), ["target must be above floor"]);
+    assert_eq!(pays(&good.replace("5 ether", "0 ether")), ["daily_cap must not be 0"]);
+    assert_eq!(pays(&good.replace(PAYER, ACCOUNT)), ["from is the account itself"]);
+    let short = from_file(&top_up(ACCOUNT, &good.replace("1d", "9m"))).problems();
+    assert!(
+        short.len() == 1 && short[0].contains("period \"9m\" must be at least 10m"),
+        "{short:?}"
+    );
+}
+
+#[test]
+fn top_ups_name_each_account_once_on_chains_that_are_served_and_never_in_a_circle() {
+    let problems = |text: &str| from_file(text).problems();
+    let twice = [top_up(ACCOUNT, ""), top_up(ACCOUNT, "chain = 1")].concat();
+    let told = problems(&twice);
+    assert_eq!(told, [format!("tollgate.toml:1:1: topup: account {ACCOUNT}: is given twice")]);
+    let each = [top_up(ACCOUNT, "chain = 2"), top_up(ACCOUNT, "chain = 1")].concat();
+    assert_eq!(problems(&each), [""; 0]);
+
+    let chain =
+        |id: u64| format!("[[chains]]\nname = \"c{id}\"\nid = {id}\nrpc_urls = [\"http://a\"]\n");
+    let chains = [chain(1), chain(10)].concat();
+    let missing = problems(&format!("{chains}{}", top_up(ACCOUNT, "")));
+    assert!(missing[0].ends_with("chain is missing: the node serves several"), "{missing:?}");
+    let unknown = problems(&format!("{chains}{}", top_up(ACCOUNT, "chain = 5")));
+    assert!(unknown[0].ends_with("chain 5 is not among [[chains]]"), "{unknown:?}");
+    assert_eq!(problems(&format!("{chains}{}", top_up(ACCOUNT, "chain = 10"))), [""; 0]);
+
+    let pays =
+        |from: &str| format!("from = \"{from}\"\ntarget = \"2 ether\"\ndaily_cap = \"5 ether\"");
+    let circle = [top_up(ACCOUNT, &pays(PAYER)), top_up(PAYER, &pays(ACCOUNT))].concat();
+    let told = problems(&circle);
+    assert!(told.len() == 1 && told[0].contains("pays itself, perhaps through others"), "{told:?}");
+    let third = "0x2020202020202020202020202020202020202020";
+    let line = [top_up(ACCOUNT, &pays(PAYER)), top_up(PAYER, &pays(third))].concat();
+    assert_eq!(problems(&line), [""; 0]);
+}
+
+/// I16: a payment that was removed would not count against the cap.
+#[test]
+fn top_ups_that_pay_refuse_a_retention_below_a_day() {
+    let retention =
+        |after: &str| format!("[retention]\nfinished_after = \"{after}\"\nmode = \"drop\"\n");
+    let pays = "from = \"0x1010101010101010101010101010101010101010\"\ntarget = \"2 ether\"\n\
+                daily_cap = \"5 ether\"";
+    let told = from_file(&format!("{}{}", retention("23h"), top_up(ACCOUNT, pays))).problems();
+    assert!(told.len() == 1 && told[0].contains("retention.finished_after: 23h"), "{told:?}");
+    for good in [
+        format!("{}{}", retention("1d"), top_up(ACCOUNT, pays)),
+        format!("{}{}", retention("23h"), top_up(ACCOUNT, "")),
+    ] {
+        assert_eq!(from_file(&good).problems(), [""; 0]);
+    }
+}
