@@ -55,7 +55,11 @@ async fn read_round(
                 let watch = readings.entry(account).or_default();
                 watch.note(context.clock.now(), balance);
                 let left_seconds = watch.time_left().map(|left| left.as_secs_f64());
-                let reading = BalanceReading { ether: f64::from(balance) / 1e18, left_seconds };
+                let reading = BalanceReading {
+                    ether: f64::from(balance) / 1e18,
+                    left_seconds,
+                    measured_seconds: watch.span().as_secs_f64(),
+                };
                 context.metrics.accounts.set_balance(account, reading);
             }
             Err(error) => debug!(%account, %error, "balance not read"),

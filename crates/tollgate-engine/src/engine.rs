@@ -8,7 +8,7 @@ use tollgate_metrics::ChainMetrics;
 use tollgate_model::fees::FeeCaps;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::{Mode, NonceRules};
-use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, Logs};
+use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, FeeQuote, Logs, Speed};
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
@@ -344,6 +344,11 @@ impl Engine {
     /// An account's balance.
     pub async fn balance(&self, of: Address) -> Result<Wei, ChainUnavailable> {
         self.context.chain.balance(of).await
+    }
+
+    /// The price of a transaction now, at the normal speed.
+    pub async fn fee_quote(&self) -> Result<FeeQuote, ChainUnavailable> {
+        self.context.chain.fee_quote(Speed::Normal).await
     }
 
     /// The log entries of a mined transaction; `None` if no endpoint has its receipt.

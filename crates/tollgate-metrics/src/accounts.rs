@@ -113,6 +113,8 @@ pub struct BalanceReading {
     pub ether: f64,
     /// The time until it is used up at the present burn rate; `None` while nothing is spent.
     pub left_seconds: Option<f64>,
+    /// The time over which that rate was measured.
+    pub measured_seconds: f64,
 }
 
 /// All accounts of one chain at one node.

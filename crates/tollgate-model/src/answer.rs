@@ -5,6 +5,7 @@
 //! decides what follows from the class. `docs/errors/send-answers.md` has the same table.
 
 mod combined;
+mod words;
 
 pub use combined::combined;
 

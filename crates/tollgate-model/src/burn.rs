@@ -40,6 +40,12 @@ impl BurnWatch {
         }
     }
 
+    /// The time that the readings cover: a rate of a few seconds says little.
+    pub fn span(&self) -> Duration {
+        let ends = self.spent.front().zip(self.spent.back());
+        ends.map(|(first, last)| last.0.since(first.0)).unwrap_or_default()
+    }
+
     /// The time until the balance is used up at the rate of the readings; `None` if nothing was spent.
     pub fn time_left(&self) -> Option<Duration> {
         let (first, last) = (self.spent.front()?, self.spent.back()?);
@@ -77,6 +83,8 @@ mod tests {
     fn balance_that_falls_steadily_lasts_as_long_as_it_took_for_its_part() {
         let left = watch(&[(0, 1_000), (10, 900), (20, 800)]).time_left().unwrap();
         assert_eq!(left.as_secs() / 60, 80);
+        assert_eq!(watch(&[(0, 1_000), (10, 900), (20, 800)]).span().as_secs() / 60, 20);
+        assert_eq!(watch(&[]).span(), Duration::ZERO);
     }
 
     #[test]

@@ -18,9 +18,10 @@ function age(seconds) {
 
 function showAges() {
   for (const element of document.querySelectorAll("time[data-age]")) {
-    const seconds = Math.max(0, Math.floor((Date.now() - Date.parse(element.dateTime)) / 1000));
+    const seconds = Math.floor((Date.now() - Date.parse(element.dateTime)) / 1000);
     if (Number.isNaN(seconds)) continue;
-    const text = age(seconds) + " ago";
+    // The clocks of node and browser may differ by a little.
+    const text = seconds < -5 ? "in " + age(-seconds) : age(Math.max(0, seconds)) + " ago";
     if (element.textContent !== text) element.textContent = text;
   }
 }
@@ -50,6 +51,43 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   search.focus();
   search.select();
+});
+
+// --- the nonce ladder -------------------------------------------------------
+
+// The ladder is one stop of the Tab key: the cell that was used last. The arrow keys move between cells that
+// lead somewhere; up and down to the nearest one in the next row that has any.
+function cellBeside(cells, from, key) {
+  const place = cells.indexOf(from);
+  if (key === "ArrowLeft") return cells[place - 1];
+  if (key === "ArrowRight") return cells[place + 1];
+  if (key === "Home") return cells[0];
+  if (key === "End") return cells[cells.length - 1];
+  const here = from.getBoundingClientRect();
+  const sign = key === "ArrowDown" ? 1 : -1;
+  let best = null;
+  let least = Infinity;
+  for (const cell of cells) {
+    const there = cell.getBoundingClientRect();
+    const rows = (there.top - here.top) * sign;
+    if (rows < here.height / 2) continue;
+    // A row that is nearer wins over a column that is.
+    const far = rows * 1000 + Math.abs(there.left - here.left);
+    if (far < least) { least = far; best = cell; }
+  }
+  return best;
+}
+
+document.addEventListener("keydown", (event) => {
+  const from = event.target.closest("[data-ladder] a");
+  const keys = ["ArrowLeft", "ArrowRight", "ArrowUp", "ArrowDown", "Home", "End"];
+  if (!from || !keys.includes(event.key) || event.ctrlKey || event.metaKey || event.altKey) return;
+  event.preventDefault();
+  const to = cellBeside([...from.closest("[data-ladder]").querySelectorAll("a")], from, event.key);
+  if (!to) return;
+  from.tabIndex = -1;
+  to.tabIndex = 0;
+  to.focus();
 });
 
 // --- live parts -------------------------------------------------------------

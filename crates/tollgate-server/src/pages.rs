@@ -8,6 +8,8 @@ mod actions;
 mod api;
 mod assets;
 mod chart;
+mod coin;
+mod endpoints;
 pub(crate) mod errors;
 mod format;
 #[cfg(any(test, feature = "fuzzing"))]
@@ -17,10 +19,12 @@ mod layout;
 mod list;
 mod live;
 mod login;
+mod moment;
 mod overview;
 mod samples;
 mod search;
 mod session;
+mod slots;
 mod submitter;
 mod submitters;
 mod table;
@@ -42,6 +46,7 @@ pub(crate) use layout::{SECURITY_HEADERS, html};
 use live::Live;
 use samples::Samples;
 use session::{Sessions, Token};
+use slots::Slots;
 pub(crate) use table::{is_page, takes_forms};
 
 /// The longest that a page may take (I13).
@@ -54,6 +59,7 @@ const FORM_BYTES_MAX: usize = 16 * 1024;
 pub(crate) struct Pages {
     sessions: Sessions,
     samples: Samples,
+    slots: Slots,
     live: Live,
     open_csrf: OnceLock<Token>,
 }

@@ -8,11 +8,11 @@ use std::fmt::Write as _;
 use super::ladder::escaped;
 
 const WIDTH: f64 = 560.0;
-const HEIGHT: f64 = 150.0;
-const LEFT: f64 = 64.0;
+const HEIGHT: f64 = 190.0;
+const LEFT: f64 = 84.0;
 const RIGHT: f64 = 8.0;
-const TOP: f64 = 10.0;
-const BOTTOM: f64 = 28.0;
+const TOP: f64 = 14.0;
+const BOTTOM: f64 = 34.0;
 
 /// A line of a chart.
 pub(crate) struct Line {
@@ -38,7 +38,7 @@ pub(crate) fn draw(
     lines: &[Line],
     written: fn(f64) -> String,
 ) -> Chart {
-    let span = seconds_ago.first().copied().unwrap_or_default().max(60) as f64;
+    let span = span(seconds_ago.first().copied().unwrap_or_default()) as f64;
     let highest = lines.iter().flat_map(|line| &line.values).flatten().copied().fold(0.0, f64::max);
     let top = ceiling(highest);
     let x = |ago: u64| WIDTH - RIGHT - ago as f64 / span * (WIDTH - LEFT - RIGHT);
@@ -62,8 +62,8 @@ pub(crate) fn draw(
             "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>\
              <text class=\"tick end\" x=\"{:.1}\" y=\"{:.1}\">{value}</text>",
             WIDTH - RIGHT,
-            LEFT - 6.0,
-            at + 4.0,
+            LEFT - 8.0,
+            at + 5.0,
         );
     }
     for (share, class) in [(1.0, "start"), (0.5, "middle"), (0.0, "end")] {
@@ -131,6 +131,12 @@ fn ceiling(value: f64) -> f64 {
         }
         ten *= 10.0;
     }
+}
+
+/// The seconds that an axis covers: a round number of minutes that the oldest sample fits in.
+fn span(oldest: u64) -> u64 {
+    let minutes = [1, 2, 5, 10, 15, 20, 30].into_iter();
+    minutes.map(|minutes| minutes * 60).find(|seconds| *seconds >= oldest).unwrap_or(oldest)
 }
 
 fn short_age(seconds: u64) -> String {

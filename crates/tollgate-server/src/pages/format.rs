@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Characters of an id that stay before and after the ellipsis.
 const ID_HEAD: usize = 8;
 const ID_TAIL: usize = 6;
-/// Digits after the point that amounts show at most.
+/// Digits after the point that prices show at most.
 const DECIMALS_MAX: usize = 6;
 
 /// A state as a page shows it: a class for its colour, and a sign and words, so that colour is never alone.
@@ -104,17 +104,12 @@ pub(crate) fn count(number: u64) -> String {
 
 /// Wei as gwei, with up to six digits after the point.
 pub(crate) fn gwei(wei: &str) -> String {
-    format!("{} gwei", shifted(wei, 9))
+    format!("{} gwei", shifted(wei, 9, DECIMALS_MAX))
 }
 
-/// Wei as units of the chain's coin, with up to six digits after the point. The coin is not named: it is
-/// each chain's own.
-pub(crate) fn coins(wei: &str) -> String {
-    shifted(wei, 18)
-}
-
-/// A decimal number divided by a power of ten; what the last shown digit leaves out is cut, and told by `…`.
-fn shifted(digits: &str, places: usize) -> String {
+/// A decimal number divided by a power of ten, with at most so many digits after the point; what the last one
+/// leaves out is cut, and told by `…`.
+pub(crate) fn shifted(digits: &str, places: usize, decimals_max: usize) -> String {
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return digits.to_owned();
     }
@@ -127,7 +122,7 @@ fn shifted(digits: &str, places: usize) -> String {
     }
     // Leading zeros don't count: a small amount keeps its first digits.
     let zeros = part.len() - part.trim_start_matches('0').len();
-    let kept = (zeros + 2).max(DECIMALS_MAX).min(part.len());
+    let kept = (zeros + 2).max(decimals_max).min(part.len());
     let _ = write!(text, ".{}", &part[..kept]);
     if kept < part.len() {
         text.push('…');
@@ -166,6 +161,7 @@ mod tests {
     fn amounts_keep_their_first_digits_and_tell_what_they_leave_out() {
         assert_eq!(gwei("30000000000"), "30 gwei");
         assert_eq!(gwei("1500000001"), "1.5 gwei".replace("1.5", "1.500000…"));
+        let coins = |wei| shifted(wei, 18, 6);
         assert_eq!(coins("1500000000000000000"), "1.5");
         assert_eq!(coins("10000000000000000000000"), "10,000");
         assert_eq!(coins("21000000000"), "0.000000021");

@@ -1,8 +1,12 @@
-//! The nonce ladder: a picture of a submitter's slots, one cell for each nonce, drawn as SVG.
+//! The nonce ladder: a picture of a submitter's slots, one cell for each nonce, drawn as a grid of links.
 //!
 //! Pure: the window of nonces is chosen from the address of the page, cells are made from what was read,
-//! and beyond [`CELLS_MAX`] nonces one cell stands for several. Colour comes from classes (the policy
-//! forbids inline styles), and each kind of cell has a sign of its own, so that colour is never alone.
+//! and beyond [`CELLS_MAX`] nonces one cell stands for several. The style sheet lays the same cells out in
+//! rows of 10, 20 or 40, by the width of the screen. Colour comes from classes (the policy forbids inline
+//! styles), and each kind of cell has a sign of its own, so that colour is never alone. The ladder is one
+//! stop of the Tab key; the script moves between its cells by the arrow keys.
+
+mod window;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,18 +15,18 @@ use std::ops::Range;
 use tollgate_model::port::SlotState;
 use tollgate_model::{Allocated, Failed, Tracking, TxState};
 
+use super::format::Badge;
+pub(crate) use window::Window;
+
 /// Cells of a picture (I13).
 pub(crate) const CELLS_MAX: u64 = 600;
 /// Nonces of a window (I13): each of them is one row that is read.
 pub(crate) const NONCES_MAX: u64 = 60_000;
-/// No window begins above this nonce, so that nothing overflows.
-const NONCE_MAX: u64 = 1 << 60;
-const COLUMNS: u64 = 30;
-/// Sizes in the units of the picture.
-const CELL: u64 = 22;
-const STEP: u64 = 25;
-const LABEL_WIDTH: u64 = 62;
-const MARGIN: u64 = 4;
+/// Cells of a row on phones, on tablets and on wide screens, as the style sheet has them. Each is a multiple
+/// of the one before, so that the rows of all three begin at nonces with a label.
+const COLUMNS_NARROW: u64 = 10;
+const COLUMNS_MIDDLE: u64 = 20;
+const COLUMNS_WIDE: u64 = 40;
 
 /// The kind of a cell. The order is that of urgency: of several nonces in a cell, the last kind is shown.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -41,12 +45,13 @@ pub(crate) enum Kind {
     Sent,
     Stale,
     Unclear,
+    Unfunded,
     Hole,
     Stuck,
 }
 
 impl Kind {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Free,
         Self::Elsewhere,
         Self::Confirmed,
@@ -58,6 +63,7 @@ impl Kind {
         Self::Sent,
         Self::Stale,
         Self::Unclear,
+        Self::Unfunded,
         Self::Hole,
         Self::Stuck,
     ];
@@ -71,6 +77,7 @@ impl Kind {
             TxState::Tracking(Tracking::Pending) => Self::Sent,
             TxState::Tracking(Tracking::Stale) => Self::Stale,
             TxState::Allocated(Allocated::Unsent) | TxState::Queued(_) => Self::Allocated,
+            TxState::Allocated(Allocated::InsufficientFunds) => Self::Unfunded,
             TxState::Allocated(_) => Self::Unclear,
             TxState::Stuck(_) => Self::Stuck,
         }
@@ -89,7 +96,8 @@ impl Kind {
             Self::Allocated => ("allocated", "○", "signed, not sent"),
             Self::Sent => ("sent", "→", "sent"),
             Self::Stale => ("stale", "↻", "sent again"),
-            Self::Unclear => ("unclear", "?", "not taken by a node yet"),
+            Self::Unclear => ("unclear", "?", "sent, outcome unknown"),
+            Self::Unfunded => ("unfunded", "$", "waiting for funds"),
             Self::Hole => ("hole", "∅", "hole: nobody has it"),
             Self::Stuck => ("stuck", "!", "stuck"),
         }
@@ -105,91 +113,14 @@ pub(crate) struct LadderInput<'a> {
     /// The chain's count, if it was told.
     pub(crate) chain_nonce: Option<u64>,
     pub(crate) head: Option<u64>,
+    /// The lowest holes, and the number of all of them.
     pub(crate) holes: &'a [u64],
+    pub(crate) hole_count: u64,
     pub(crate) reserved: &'a [u64],
+    /// Transactions without a nonce.
+    pub(crate) queued: u64,
     /// The path of the submitter's page.
     pub(crate) path: &'a str,
-}
-
-/// The nonces of a picture.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Window {
-    pub(crate) nonces: Range<u64>,
-    /// Nonces of one cell.
-    pub(crate) per_cell: u64,
-}
-
-impl Window {
-    /// The window that the address asks for; without one, what is open with some of what is before it.
-    pub(crate) fn choose(
-        from: Option<u64>,
-        to: Option<u64>,
-        lowest_open: Option<u64>,
-        next: u64,
-    ) -> Self {
-        let bounded = |nonce: u64| nonce.min(NONCE_MAX);
-        let (from, to, next) = (from.map(bounded), to.map(bounded), bounded(next));
-        let end = to.unwrap_or_else(|| match from {
-            Some(from) => from.saturating_add(CELLS_MAX),
-            None => next.saturating_add(COLUMNS - next % COLUMNS),
-        });
-        let from = from.unwrap_or_else(|| {
-            let shown = end.saturating_sub(COLUMNS * 8);
-            let open = lowest_open.unwrap_or(end).saturating_sub(COLUMNS);
-            shown.min(open)
-        });
-        let from = from - from % COLUMNS;
-        let length = end.max(from + COLUMNS) - from;
-        let length = length.min(NONCES_MAX);
-        let per_cell = round_up(length.div_ceil(CELLS_MAX));
-        let row = COLUMNS * per_cell;
-        Self { nonces: from..from + length.div_ceil(row) * row, per_cell }
-    }
-
-    fn cells(&self) -> u64 {
-        (self.nonces.end - self.nonces.start) / self.per_cell
-    }
-
-    fn length(&self) -> u64 {
-        self.nonces.end - self.nonces.start
-    }
-
-    /// The windows to move to: what it is called, and its address.
-    pub(crate) fn moves(&self, path: &str, next: u64) -> Vec<(&'static str, String)> {
-        let link = |range: Range<u64>| format!("{path}?from={}&to={}", range.start, range.end);
-        let (start, length) = (self.nonces.start, self.length());
-        let mut moves = Vec::new();
-        if start > 0 {
-            let first = start.saturating_sub(length);
-            moves.push(("Earlier", link(first..first + length)));
-        }
-        if self.nonces.end <= next {
-            moves.push(("Later", link(self.nonces.end..self.nonces.end + length)));
-        }
-        if length > COLUMNS {
-            let half = length / 4;
-            moves.push(("Zoom in", link(start + half..self.nonces.end - half)));
-        }
-        if length < NONCES_MAX && length < next.max(COLUMNS * 8) {
-            let first = start.saturating_sub(length / 2);
-            moves.push(("Zoom out", link(first..first + length * 2)));
-        }
-        moves.push(("Open slots", path.to_owned()));
-        moves
-    }
-}
-
-/// The next of 1, 2, 5, 10, 20, 50, …
-fn round_up(number: u64) -> u64 {
-    let mut ten = 1;
-    loop {
-        for factor in [1, 2, 5] {
-            if ten * factor >= number {
-                return ten * factor;
-            }
-        }
-        ten *= 10;
-    }
 }
 
 /// A cell of the picture.
@@ -208,7 +139,10 @@ impl Cell {
     fn title(&self) -> String {
         let last = self.nonces.end - 1;
         if self.nonces.start == last {
-            let state = self.only.map(|slot| format!("{}\n{}", slot.state, slot.tx_id));
+            let state = self.only.map(|slot| {
+                let words = Badge::of_state(slot.state.name(), slot.state.sub_name()).words;
+                format!("{words}\n{}", slot.tx_id)
+            });
             let words = state.unwrap_or_else(|| self.kind().shown().2.to_owned());
             return format!("nonce {last}: {words}");
         }
@@ -218,10 +152,14 @@ impl Cell {
     }
 
     fn link(&self, path: &str) -> Option<String> {
-        match (self.only, self.nonces.end - self.nonces.start) {
+        let Range { start, end } = self.nonces;
+        match (self.only, end - start) {
             (Some(slot), _) => Some(format!("/tx/{}", slot.tx_id)),
+            (None, 1) if self.kind() == Kind::Hole => {
+                Some(format!("{path}/fill?first={start}&last={start}"))
+            }
             (None, 1) => None,
-            (None, _) => Some(format!("{path}?from={}&to={}", self.nonces.start, self.nonces.end)),
+            (None, _) => Some(format!("{path}?from={start}&to={end}")),
         }
     }
 }
@@ -260,13 +198,12 @@ fn cells(input: &LadderInput<'_>) -> Vec<Cell> {
 
 /// A drawn ladder.
 pub(crate) struct Ladder {
-    /// The picture, as SVG to put in a page.
-    pub(crate) svg: String,
-    /// The content of the picture, in words.
+    /// The picture, as HTML to put in a page.
+    pub(crate) html: String,
+    /// The nonces of the picture, and what is not in it, in words.
     pub(crate) summary: String,
     /// The kinds that are in it, for the legend: class, sign, words, number.
     pub(crate) legend: Vec<(&'static str, &'static str, &'static str, u64)>,
-    pub(crate) per_cell: u64,
 }
 
 /// Draws a ladder.
@@ -276,45 +213,78 @@ pub(crate) fn draw(input: &LadderInput<'_>) -> Ladder {
     for (kind, count) in cells.iter().flat_map(|cell| &cell.counts) {
         *totals.entry(*kind).or_default() += count;
     }
-    let rows = (cells.len() as u64).div_ceil(COLUMNS);
-    let (width, height) = (LABEL_WIDTH + COLUMNS * STEP + MARGIN, rows * STEP + 2 * MARGIN);
-    let mut svg = format!(
-        "<svg class=\"ladder\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-labelledby=\"ladder-summary\">"
+    let stop = tab_stop(input, &cells);
+    let mut html = String::from(
+        "<div class=\"ladder\" role=\"group\" aria-labelledby=\"ladder-title\" \
+         aria-describedby=\"ladder-summary ladder-legend ladder-keys\" data-ladder>",
     );
     for (place, cell) in cells.iter().enumerate() {
-        let (row, column) = (place as u64 / COLUMNS, place as u64 % COLUMNS);
-        let (x, y) = (LABEL_WIDTH + column * STEP, MARGIN + row * STEP);
-        if column == 0 {
-            let (at, baseline) = (LABEL_WIDTH - 8, y + 15);
-            let nonce = cell.nonces.start;
-            let _ = write!(svg, "<text class=\"row\" x=\"{at}\" y=\"{baseline}\">{nonce}</text>");
-        }
-        draw_cell(&mut svg, cell, input, (x, y));
+        draw_label(&mut html, place as u64, cell.nonces.start);
+        draw_cell(&mut html, cell, input, stop == Some(place));
     }
-    svg.push_str("</svg>");
-    let last = input.window.nonces.end - 1;
-    let parts: Vec<String> =
-        totals.iter().map(|(kind, count)| format!("{count} {}", kind.shown().2)).collect();
-    let summary = format!("Nonces {} to {last}: {}.", input.window.nonces.start, parts.join(", "));
+    html.push_str("</div>");
     let legend = Kind::ALL.into_iter().rev().filter_map(|kind| {
         let (class, sign, words) = kind.shown();
         totals.get(&kind).map(|count| (class, sign, words, *count))
     });
-    let (legend, per_cell) = (legend.collect(), input.window.per_cell);
-    Ladder { svg, summary, legend, per_cell }
+    Ladder { html, summary: summary(input), legend: legend.collect() }
 }
 
-fn draw_cell(svg: &mut String, cell: &Cell, input: &LadderInput<'_>, (x, y): (u64, u64)) {
+/// Everything that the legend beside the picture does not tell.
+fn summary(input: &LadderInput<'_>) -> String {
+    let Range { start, end } = input.window.nonces;
+    let mut words = format!("Nonces {start} to {}.", end - 1);
+    if input.window.per_cell > 1 {
+        let _ = write!(
+            words,
+            " One cell stands for {} nonces, and shows the most urgent of them.",
+            input.window.per_cell
+        );
+    }
+    match input.queued {
+        0 => {}
+        1 => words.push_str(" 1 transaction waits for a nonce in the queue."),
+        queued => {
+            let _ = write!(words, " {queued} transactions wait for a nonce in the queue.");
+        }
+    }
+    let marked = input.holes.len() as u64;
+    if marked < input.hole_count {
+        let _ = write!(
+            words,
+            " Only the lowest {marked} of the account's {} holes are marked.",
+            input.hole_count
+        );
+    }
+    words
+}
+
+/// The cell that the Tab key reaches: the head of the line, or the last one with a link.
+fn tab_stop(input: &LadderInput<'_>, cells: &[Cell]) -> Option<usize> {
+    let is_head = |cell: &Cell| input.head.is_some_and(|head| cell.nonces.contains(&head));
+    let has_link = |cell: &&Cell| cell.link(input.path).is_some();
+    cells
+        .iter()
+        .position(|cell| is_head(cell) && has_link(&cell))
+        .or_else(|| cells.iter().rposition(|cell| has_link(&cell)))
+}
+
+/// The nonce before a row: the style sheet hides it where a row begins elsewhere.
+fn draw_label(html: &mut String, place: u64, nonce: u64) {
+    let class = match () {
+        () if place.is_multiple_of(COLUMNS_WIDE) => "wide",
+        () if place.is_multiple_of(COLUMNS_MIDDLE) => "middle",
+        () if place.is_multiple_of(COLUMNS_NARROW) => "narrow",
+        () => return,
+    };
+    let _ = write!(html, "<span class=\"row {class}\" aria-hidden=\"true\">{nonce}</span>");
+}
+
+fn draw_cell(html: &mut String, cell: &Cell, input: &LadderInput<'_>, is_stop: bool) {
     let (class, sign, _) = cell.kind().shown();
     let is_head = input.head.is_some_and(|head| cell.nonces.contains(&head));
     let is_next = cell.nonces.contains(&input.next_nonce);
     let is_counted = input.chain_nonce.is_some_and(|count| cell.nonces.contains(&count));
-    let link = cell.link(input.path);
-    // Cells are for the mouse: the table under the picture has the same links for the keyboard.
-    let _ = match &link {
-        Some(link) => write!(svg, "<a href=\"{}\" tabindex=\"-1\">", escaped(link)),
-        None => svg.write_str("<g>"),
-    };
     let mut title = cell.title();
     for (is, words) in [
         (is_head, "head of line"),
@@ -330,22 +300,25 @@ fn draw_cell(svg: &mut String, cell: &Cell, input: &LadderInput<'_>, (x, y): (u6
         (false, true) => " next",
         (false, false) => "",
     };
-    let _ = write!(
-        svg,
-        "<title>{}</title><rect class=\"cell {class}{marks}\" x=\"{x}\" y=\"{y}\" width=\"{CELL}\" \
-         height=\"{CELL}\" rx=\"4\"/>",
-        escaped(&title)
-    );
-    let (middle, baseline) = (x + CELL / 2, y + 16);
-    if is_head && sign.is_empty() {
-        let _ = write!(svg, "<text class=\"sign\" x=\"{middle}\" y=\"{baseline}\">▸</text>");
-    } else if !sign.is_empty() {
-        let _ = write!(
-            svg,
-            "<text class=\"sign {class}\" x=\"{middle}\" y=\"{baseline}\">{sign}</text>"
-        );
-    }
-    svg.push_str(if link.is_some() { "</a>" } else { "</g>" });
+    let sign = if is_head && sign.is_empty() { "▸" } else { sign };
+    let sign = match sign {
+        "" => String::new(),
+        sign => format!("<i aria-hidden=\"true\">{sign}</i>"),
+    };
+    let title = escaped(&title);
+    let _ = match cell.link(input.path) {
+        Some(link) => {
+            let (link, index) = (escaped(&link), if is_stop { 0 } else { -1 });
+            write!(
+                html,
+                "<a class=\"cell {class}{marks}\" href=\"{link}\" title=\"{title}\" \
+                 tabindex=\"{index}\">{sign}</a>"
+            )
+        }
+        None => {
+            write!(html, "<span class=\"cell {class}{marks}\" title=\"{title}\">{sign}</span>")
+        }
+    };
 }
 
 /// Text for an attribute or an element.
@@ -365,97 +338,4 @@ pub(crate) fn escaped(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use tollgate_model::{Nonce, StuckReason, TxId};
-    use uuid::Uuid;
-
-    use super::*;
-
-    fn slot(nonce: u64, state: TxState) -> SlotState {
-        let tx_id = TxId::from_uuid(Uuid::from_u128(u128::from(nonce)));
-        SlotState { nonce: Nonce::new(nonce).unwrap(), tx_id, state }
-    }
-
-    fn input<'a>(window: Window, slots: &'a [SlotState], next_nonce: u64) -> LadderInput<'a> {
-        LadderInput {
-            window,
-            slots,
-            next_nonce,
-            chain_nonce: None,
-            head: None,
-            holes: &[],
-            reserved: &[],
-            path: "/submitters/1/0xab",
-        }
-    }
-
-    #[test]
-    fn window_without_an_address_shows_what_is_open_and_some_of_what_is_before_it() {
-        let window = |open, next| Window::choose(None, None, open, next).nonces;
-        assert_eq!(window(None, 0), 0..30, "an account without a transaction");
-        assert_eq!(window(None, 1_000), 780..1_020);
-        assert_eq!(window(Some(100), 1_000), 60..1_020, "all that is open");
-    }
-
-    #[test]
-    fn more_nonces_than_cells_share_them() {
-        for (to, per_cell) in [(600, 1), (601, 2), (2_000, 5), (20_000, 50), (60_000, 100)] {
-            let window = Window::choose(Some(0), Some(to), None, to);
-            assert_eq!(window.per_cell, per_cell, "{to}");
-            assert!(window.cells() <= CELLS_MAX + COLUMNS && window.nonces.end >= to, "{window:?}");
-            assert_eq!(window.cells() % COLUMNS, 0);
-        }
-        let last = Window::choose(Some(u64::MAX), Some(u64::MAX), None, u64::MAX);
-        assert_eq!(last.cells(), COLUMNS, "{last:?}");
-        let widest = Window::choose(Some(0), Some(u64::MAX), None, u64::MAX);
-        assert!(widest.length() <= NONCES_MAX + 30 * 100, "{widest:?}");
-    }
-
-    #[test]
-    fn backward_window_shows_one_row() {
-        assert_eq!(Window::choose(Some(90), Some(10), None, 100).nonces, 90..120);
-    }
-
-    #[test]
-    fn cell_of_several_nonces_shows_the_most_urgent_and_links_to_its_nonces() {
-        let stuck = TxState::Stuck(StuckReason::FeeCap);
-        let mut slots: Vec<_> = (0..1_200).map(|n| slot(n, TxState::Confirmed)).collect();
-        slots[31] = slot(31, stuck);
-        let window = Window::choose(Some(0), Some(1_200), None, 1_200);
-        let ladder = draw(&input(window, &slots, 1_200));
-        assert_eq!(ladder.per_cell, 2);
-        assert!(ladder.svg.contains("?from=30&amp;to=32"), "{}", ladder.svg);
-        assert!(ladder.svg.contains("1 confirmed, 1 stuck"), "{}", ladder.svg);
-        assert_eq!(ladder.svg.matches("class=\"cell stuck\"").count(), 1);
-        assert!(ladder.summary.contains("1199 confirmed, 1 stuck"), "{}", ladder.summary);
-    }
-
-    #[test]
-    fn nonces_without_a_tx_are_told_apart() {
-        let slots = [slot(0, TxState::Confirmed), slot(5, TxState::Tracking(Tracking::Pending))];
-        let window = Window::choose(Some(0), Some(30), None, 6);
-        let of =
-            LadderInput { holes: &[3], reserved: &[4], head: Some(5), ..input(window, &slots, 6) };
-        let ladder = draw(&of);
-        let counted: Vec<_> = ladder.legend.iter().map(|(class, _, _, n)| (*class, *n)).collect();
-        let expected = [
-            ("hole", 1),
-            ("sent", 1),
-            ("reserved", 1),
-            ("confirmed", 1),
-            ("elsewhere", 2),
-            ("free", 24),
-        ];
-        assert_eq!(counted, expected);
-        assert!(ladder.svg.contains("class=\"cell sent head\""));
-        assert!(ladder.svg.contains("class=\"cell free next\""));
-    }
-
-    #[test]
-    fn cells_of_twenty_thousand_slots_are_drawn_in_a_small_picture() {
-        let slots: Vec<_> = (0..20_000).map(|n| slot(n, TxState::Confirmed)).collect();
-        let window = Window::choose(Some(0), Some(20_000), None, 20_000);
-        let ladder = draw(&input(window, &slots, 20_000));
-        assert!(ladder.svg.len() < 300_000, "{}", ladder.svg.len());
-    }
-}
+mod tests;

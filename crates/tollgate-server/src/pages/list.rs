@@ -8,8 +8,10 @@ use axum::response::Response;
 use tollgate_api::{Tx, TxPage, path};
 
 use super::api::Api;
-use super::format::{Badge, coins, short};
+use super::coin::coins;
+use super::format::{Badge, short};
 use super::layout::{Frame, html};
+use super::moment;
 use super::submitters::submitter_path;
 use super::viewer::Viewer;
 use crate::http::{Chains, Problem};
@@ -54,7 +56,10 @@ impl TxRow {
             nonce: tx.nonce.map_or_else(|| "–".to_owned(), |nonce| nonce.to_string()),
             short_to: text(&tx.to),
             to: tx.to.clone(),
-            value: tx.value.as_deref().map_or_else(|| "–".to_owned(), coins),
+            value: tx
+                .value
+                .as_deref()
+                .map_or_else(|| "–".to_owned(), |wei| coins(wei, tx.chain_id)),
             created_at: tx.created_at.clone(),
         }
     }
@@ -113,8 +118,8 @@ pub(crate) async fn page(
     let shared = [
         ("submitter", some(&filter.submitter)),
         ("state", some(&filter.state)),
-        ("from", some(&filter.from)),
-        ("to", some(&filter.to)),
+        ("from", some(&moment::of_field(&filter.from))),
+        ("to", some(&moment::of_field(&filter.to))),
     ];
     let mut params = vec![
         ("chainId", chain),
@@ -134,6 +139,8 @@ pub(crate) async fn page(
     let known = chains.served().iter().map(|chain| named(chain.id.to_string(), &chain.name));
     let is_first = cursor.is_none();
     let frame = Frame::new(&chains, &viewer, "tx");
+    let filter =
+        Filter { from: moment::field(&filter.from), to: moment::field(&filter.to), ..filter };
     Ok(html(&ListPage {
         frame: if is_first { frame.live("all") } else { frame },
         rows: found.items.iter().map(TxRow::new).collect(),

@@ -1,7 +1,9 @@
 //! A submitter: its nonce ladder, its state, and the actions of operators.
 
+mod chain_facts;
+
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
@@ -10,12 +12,13 @@ use tollgate_api::{
     EffectiveSetting, ErrorCode, ReservationPage, Submitter, SubmitterEntry, SubmitterHistoryPage,
     Tx, TxPage, path,
 };
-use tollgate_model::port::{Page, SlotState, Store, StoreError};
+use tollgate_model::port::{Page, SlotState, StoreError};
 use tollgate_model::{ChainId, Nonce, Submitter as ModelSubmitter};
 
 use super::actions::{Button, submitter_buttons};
 use super::api::Api;
-use super::format::{Badge, age, coins, gwei, short};
+use super::coin::{coins, coins_large, coins_whole, symbol};
+use super::format::{Badge, age, gwei, short};
 use super::ladder::{Ladder, LadderInput, NONCES_MAX, Window, draw};
 use super::layout::{Frame, html, short_node};
 use super::list::TxRow;
@@ -23,6 +26,7 @@ use super::submitters::submitter_path;
 use super::tx::Detail;
 use super::viewer::Viewer;
 use crate::http::{Chains, Problem};
+use chain_facts::ChainFacts;
 
 /// Transactions in the table under the picture.
 const ROWS_MAX: u32 = 25;
@@ -39,10 +43,15 @@ struct SubmitterPage {
     status: Badge,
     short: String,
     owner: Option<String>,
-    balance: Option<String>,
+    /// The figure, and the amount with all its digits.
+    balance: Option<(String, String)>,
+    symbol: &'static str,
+    chain: ChainFacts,
     oldest: Option<String>,
     open: u64,
     next_nonce: u64,
+    /// The chain's count, where it differs.
+    chain_nonce: Option<u64>,
     depth: Vec<(Badge, u64)>,
     max_fee: String,
     max_tx_fee: String,
@@ -54,6 +63,9 @@ struct SubmitterPage {
     window: (u64, u64),
     buttons: Vec<Button>,
     rows: Vec<TxRow>,
+    /// There may be more transactions than the rows.
+    has_more_rows: bool,
+    rows_max: u32,
     entries: Vec<Entry>,
     done: Option<String>,
     list_path: String,
@@ -130,7 +142,8 @@ pub(crate) async fn page(
         let nonce = head.nonce.map(|nonce| nonce.to_string()).unwrap_or_default();
         (head.tx_id.clone(), nonce, head.reason.replace('_', " "))
     });
-    let cap = |setting: &EffectiveSetting, written: fn(&str) -> String| {
+    let id = shown.chain_id;
+    let cap = |setting: &EffectiveSetting, written: &dyn Fn(&str) -> String| {
         setting.value.as_deref().map_or_else(|| "none".to_owned(), written)
     };
     Ok(html(&SubmitterPage {
@@ -138,20 +151,25 @@ pub(crate) async fn page(
         status: Badge::of_status(&shown.status),
         short: short(&shown.address),
         owner: shown.owner.as_deref().map(short_node),
-        balance: shown.balance.as_deref().map(coins),
+        balance: shown.balance.as_deref().map(|wei| (coins_large(wei), coins_whole(wei, id))),
+        symbol: symbol(id),
+        chain: ChainFacts::read(chains.find(of.chain_id), of).await,
         oldest: shown.oldest_pending_seconds.map(|s| age(Duration::from_secs(s))),
         open,
         depth,
-        max_fee: cap(&shown.settings.max_fee_per_gas, gwei),
-        max_tx_fee: cap(&shown.settings.max_tx_fee, coins),
+        max_fee: cap(&shown.settings.max_fee_per_gas, &gwei),
+        max_tx_fee: cap(&shown.settings.max_tx_fee, &|wei| coins(wei, id)),
         more_holes: hole_count.saturating_sub(holes.len().min(12) as u64),
         holes: holes.into_iter().take(12).collect(),
         blocked,
         moves: window.moves(&path, next_nonce),
         next_nonce,
+        chain_nonce: shown.chain_nonce.filter(|chain| *chain != next_nonce),
         window: (window.nonces.start, window.nonces.end - 1),
         ladder,
         buttons: submitter_buttons(&shown, &path),
+        has_more_rows: rows.len() == ROWS_MAX as usize,
+        rows_max: ROWS_MAX,
         rows,
         entries,
         done: super::actions::done(&query),
@@ -198,7 +216,7 @@ async fn ladder(
     let window = Window::choose(from, to, lowest, next_nonce);
     // They are of all tenants.
     let slots = match sees_all {
-        true => slots(store, of, &window).await?,
+        true => slots(chains, of, &window, shown.chain_nonce).await?,
         false => Vec::new(),
     };
     let mut holes = shown.holes.clone().unwrap_or_default();
@@ -210,26 +228,30 @@ async fn ladder(
         chain_nonce: shown.chain_nonce,
         head,
         holes: &holes,
+        hole_count: shown.hole_count.unwrap_or_default(),
+        queued: shown.depth.get("QUEUED").copied().unwrap_or_default(),
         reserved,
         path,
     };
     Ok((draw(&input), window))
 }
 
-/// The slots of a window, read page by page.
+/// The slots of a window: those that are settled as they were read before, the others page by page.
 async fn slots(
-    store: &dyn Store,
+    chains: &Chains,
     of: ModelSubmitter,
     window: &Window,
+    chain_nonce: Option<u64>,
 ) -> Result<Vec<SlotState>, StoreError> {
+    let (known, now) = (&chains.pages().slots, Instant::now());
     let nonce = |number: u64| Nonce::new(number.min(Nonce::MAX.get())).unwrap_or(Nonce::MAX);
-    let (mut from, to) = (nonce(window.nonces.start), nonce(window.nonces.end));
+    let (mut slots, from) = known.resume(of, &window.nonces, now);
+    let (mut from, to) = (nonce(from), nonce(window.nonces.end));
     let page =
         Page::new(Page::MAX).map_err(|error| StoreError::Defect(error.to_string().into()))?;
-    let mut slots = Vec::new();
     // One more than the pages of a full window: the last one may be empty.
     for _ in 0..=NONCES_MAX.div_ceil(u64::from(Page::MAX)) + 3 {
-        let found = store.slot_states(of, from..to, page).await?;
+        let found = chains.store().slot_states(of, from..to, page).await?;
         let last = found.last().map(|slot| slot.nonce.get() + 1);
         slots.extend_from_slice(&found);
         match last {
@@ -237,6 +259,7 @@ async fn slots(
             Some(_) | None => break,
         }
     }
+    known.keep(of, &window.nonces, &slots, chain_nonce, now);
     Ok(slots)
 }
 

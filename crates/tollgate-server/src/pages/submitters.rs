@@ -34,6 +34,8 @@ pub(crate) struct Row {
     pub(crate) oldest_seconds: Option<u64>,
     pub(crate) oldest: String,
     pub(crate) is_idle: bool,
+    /// The reason why its work does not go on, where that was looked up.
+    pub(crate) trouble: Option<Badge>,
 }
 
 impl Row {
@@ -61,6 +63,7 @@ impl Row {
             oldest_seconds: oldest,
             oldest: oldest.map_or_else(|| "–".to_owned(), |s| age(Duration::from_secs(s))),
             is_idle: queued + in_flight + stuck == 0,
+            trouble: None,
         }
     }
 

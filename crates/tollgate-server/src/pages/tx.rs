@@ -1,16 +1,17 @@
 //! A transaction: why it waits, what happened to it, its attempts, and the actions of operators.
 
+mod history;
+mod last_error;
+
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use askama::Template;
 use axum::extract::{Path, Query, State};
 use axum::response::Response;
 use serde_json::Value;
 use tollgate_api::{
-    Attempt, HistoryEntry, HistoryPage, OperatorTx, StateName, Submitter, Tx, parse_time, path,
+    Attempt, HistoryEntry, HistoryPage, OperatorTx, Submitter, Tx, parse_time, path,
 };
-use tollgate_evm::{RpcAnswer, explain};
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::nonce::SubmitterStatus;
 use tollgate_model::port::{LineHead, Page};
@@ -19,12 +20,16 @@ use tollgate_model::{ChainId, Nonce, Submitter as ModelSubmitter, TxState};
 
 use super::actions::{Button, done, tx_buttons};
 use super::api::Api;
-use super::format::{Badge, age, coins, count, gwei, short};
-use super::layout::{Frame, html, short_node};
+use super::coin::coins;
+use super::format::{Badge, count, gwei, short};
+use super::layout::{Frame, html};
 use super::submitter::api_path;
 use super::submitters::submitter_path;
 use super::viewer::Viewer;
 use crate::http::{Chains, Problem};
+pub(crate) use history::Detail;
+use history::{EventRow, events};
+use last_error::{ErrorText, error_text};
 
 /// Slots that are counted as being in front of a transaction (I13).
 const AHEAD_MAX: u32 = 1_000;
@@ -74,69 +79,6 @@ struct AttemptRow {
     tip: Option<String>,
     sent_at: Option<String>,
     badge: Badge,
-}
-
-/// An error of a node, and what the classifier makes of it.
-struct ErrorText {
-    text: String,
-    meaning: Option<(String, String)>,
-}
-
-/// A change of the transaction.
-struct EventRow {
-    time: String,
-    after: Option<String>,
-    title: String,
-    badge: Badge,
-    state: String,
-    moved: bool,
-    node: String,
-    token: u64,
-    detail: Vec<Detail>,
-}
-
-/// A detail of a change: a name, which may be empty, and a text.
-pub(crate) struct Detail {
-    pub(crate) name: String,
-    pub(crate) text: String,
-}
-
-impl Detail {
-    /// The parts of a JSON object, or the text as it is.
-    pub(crate) fn of(detail: Option<&str>) -> Vec<Self> {
-        let Some(detail) = detail else { return Vec::new() };
-        let cut = |text: &str| text.chars().take(TEXT_CHARS_MAX).collect::<String>();
-        match serde_json::from_str::<Value>(detail) {
-            Ok(Value::Object(parts)) => {
-                let shown = parts.into_iter().filter(|(_, value)| !value.is_null());
-                let part = |(name, value): (String, Value)| {
-                    let text = match value {
-                        Value::String(text) => text,
-                        other => other.to_string(),
-                    };
-                    Self { name: spaced(&name), text: cut(&text) }
-                };
-                shown.map(part).collect()
-            }
-            Ok(_) | Err(_) => vec![Self { name: String::new(), text: cut(detail) }],
-        }
-    }
-}
-
-/// `maxFeePerGas` and `max_fee_per_gas` as words.
-fn spaced(name: &str) -> String {
-    let mut words = String::new();
-    for c in name.chars() {
-        match c {
-            '_' => words.push(' '),
-            c if c.is_ascii_uppercase() => {
-                words.push(' ');
-                words.push(c.to_ascii_lowercase());
-            }
-            c => words.push(c),
-        }
-    }
-    words
 }
 
 pub(crate) async fn page(
@@ -193,6 +135,7 @@ fn shown(
         }
         None => account.clone(),
     };
+    let in_coins = |wei: &str| coins(wei, tx.chain_id);
     let shown_tx = tx.clone();
     let buttons = tx_buttons(&tx, nonce, &path);
     TxPage {
@@ -207,9 +150,9 @@ fn shown(
         nonce,
         ladder_path,
         to: tx.to.as_ref().map(pair),
-        value: tx.value.as_deref().map(coins),
+        value: tx.value.as_deref().map(in_coins),
         hash: tx.tx_hash.as_ref().map(pair),
-        fee: tx.result.as_ref().and_then(|result| result.fee.as_deref()).map(coins),
+        fee: tx.result.as_ref().and_then(|result| result.fee.as_deref()).map(in_coins),
         ahead: line.ahead_words(),
         behind: line.head.map(|head| {
             let place = format!("/tx/{}", head.tx_id);
@@ -332,97 +275,5 @@ fn attempt_row(attempt: &Attempt) -> AttemptRow {
         tip: attempt.fees.max_priority_fee_per_gas.as_deref().map(gwei),
         sent_at: attempt.sent_at.clone(),
         badge,
-    }
-}
-
-/// An error, and what it means, where the classifier knows its text.
-fn error_text(text: String) -> ErrorText {
-    let answer = RpcAnswer { code: None, status: None, message: &text, data: None };
-    let explained = explain(&answer);
-    let is_known = !explained.class.eq_ignore_ascii_case("unknown");
-    let meaning = is_known.then(|| (explained.class.replace('_', " "), explained.why.clone()));
-    ErrorText { text, meaning }
-}
-
-fn events(history: Vec<HistoryEntry>) -> Vec<EventRow> {
-    let mut before: Option<String> = None;
-    let row = |entry: HistoryEntry| {
-        let StateName { state, sub_state } = &entry.to;
-        let name = entry.to.to_string();
-        let time = parse_time(&entry.time);
-        let earlier = before.as_deref().and_then(parse_time);
-        let after = time.zip(earlier).map(|(time, earlier)| time.since(earlier));
-        before = Some(entry.time.clone());
-        EventRow {
-            after: after.filter(|after| *after >= Duration::from_secs(1)).map(age),
-            title: title(&entry.event),
-            badge: Badge::of_state(state, sub_state.as_deref()),
-            moved: entry.from.as_ref().is_none_or(|from| from.to_string() != name),
-            state: name,
-            node: short_node(&entry.node),
-            token: entry.fencing_token,
-            detail: Detail::of(entry.detail.as_deref()),
-            time: entry.time,
-        }
-    };
-    history.into_iter().map(row).collect()
-}
-
-/// An event in words.
-fn title(event: &str) -> String {
-    let words = match event {
-        "created" | "accepted" => "Accepted",
-        "slot_allocated" => "Nonce assigned, first attempt signed",
-        "node_accepted" => "A node accepted it",
-        "answer_unclear" => "Sent, with an unclear answer",
-        "funds_missing" => "Sent, and the balance does not cover it",
-        "resent" => "Sent again",
-        "mined" => "Included in a block",
-        "orphaned" => "Its block left the chain",
-        "finalised" => "Final",
-        "gave_up" => "Marked stuck",
-        "retried" => "No longer stuck",
-        "slot_taken" => "Another transaction used its nonce",
-        "slot_recycled" => "Its nonce was freed",
-        "withdrawn" => "Withdrawn before it had a nonce",
-        "held" => "Held",
-        "unheld" => "No longer held",
-        "refused" => "Refused",
-        other => {
-            let words = other.replace('_', " ");
-            let mut chars = words.chars();
-            let first = chars.next().map(|c| c.to_uppercase().to_string()).unwrap_or_default();
-            return first + chars.as_str();
-        }
-    };
-    words.to_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn detail_of_an_event_is_shown_part_by_part_and_other_text_as_it_is() {
-        let parts = Detail::of(Some(r#"{"maxFeePerGas":"5","reason":"<b>","left_out":null}"#));
-        let told: Vec<_> = parts.iter().map(|it| (it.name.as_str(), it.text.as_str())).collect();
-        assert_eq!(told, [("max fee per gas", "5"), ("reason", "<b>")]);
-        let text = Detail::of(Some("block 7"));
-        assert_eq!((text[0].name.as_str(), text[0].text.as_str()), ("", "block 7"));
-        assert!(Detail::of(None).is_empty());
-    }
-
-    #[test]
-    fn known_error_is_explained_and_an_unknown_one_is_left_alone() {
-        let known = error_text("insufficient funds for gas * price + value".to_owned());
-        let (class, why) = known.meaning.unwrap();
-        assert!(class.contains("funds") && !why.is_empty(), "{class}: {why}");
-        assert!(error_text("the moon is full".to_owned()).meaning.is_none());
-    }
-
-    #[test]
-    fn event_without_words_of_its_own_is_written_as_words() {
-        assert_eq!(title("policy_asked"), "Policy asked");
-        assert_eq!(title("mined"), "Included in a block");
     }
 }

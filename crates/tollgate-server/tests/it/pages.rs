@@ -3,6 +3,8 @@
 mod browser;
 mod docs;
 mod guard;
+mod layout;
+mod notes;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -68,7 +70,7 @@ async fn cell_of_a_new_tx_becomes_confirmed_without_a_reload() {
     browser.run("window.isTheSamePage = true; return true").await;
     let tx_id = create(&dev, &account, json!({})).await;
     let cell = format!(
-        "const cell = document.querySelector('.ladder a[href=\"/tx/{tx_id}\"] rect'); \
+        "const cell = document.querySelector('.ladder a[href=\"/tx/{tx_id}\"]'); \
          return cell !== null && cell.classList.contains('confirmed') && window.isTheSamePage === true"
     );
     browser.until("the cell to be confirmed", &cell).await;
@@ -86,9 +88,8 @@ async fn stuck_head_is_cancelled_by_a_button_and_the_reason_is_in_its_history() 
     let tx_id = create(&dev, &account, json!({})).await;
     let browser = Browser::start().await;
     browser.open(&format!("{}/submitters/{chain}/{account}", dev.url)).await;
-    let head = format!(
-        "return document.querySelector('.ladder a[href=\"/tx/{tx_id}\"] rect.head') !== null"
-    );
+    let head =
+        format!("return document.querySelector('.ladder a.head[href=\"/tx/{tx_id}\"]') !== null");
     browser.until("the head of the line to be marked", &head).await;
     browser.open(&format!("{}/tx/{tx_id}", dev.url)).await;
     let sent = "return document.querySelector('[data-state]').textContent === 'TRACKING/PENDING'";

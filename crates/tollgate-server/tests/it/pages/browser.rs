@@ -89,6 +89,21 @@ impl Browser {
         self.call("POST", "/url", &json!({ "url": url })).await;
     }
 
+    /// Makes the page as wide as a phone, a tablet or a screen.
+    pub(crate) async fn resize(&self, width: u32) {
+        let metrics =
+            json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false });
+        let command = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": metrics });
+        self.call("POST", "/goog/cdp/execute", &command).await;
+    }
+
+    /// Presses and releases a key of the keyboard, by its code in the WebDriver protocol.
+    pub(crate) async fn press(&self, key: &str) {
+        let keys = json!([{ "type": "keyDown", "value": key }, { "type": "keyUp", "value": key }]);
+        let source = json!({ "type": "key", "id": "keyboard", "actions": keys });
+        self.call("POST", "/actions", &json!({ "actions": [source] })).await;
+    }
+
     /// Runs a script in the page; its result.
     pub(crate) async fn run(&self, script: &str) -> Value {
         self.call("POST", "/execute/sync", &json!({ "script": script, "args": [] })).await
