@@ -38,6 +38,7 @@ const ROWS: &[(&str, &[Row])] = &[
     ("api-key new", &[Ends("--name x --role read --database-url {sqlite}", "tg_live_")]),
     ("api-key revoke", &[Ends("{key}", "")]),
     ("api-key rotate", &[Ends("{key} --quiet", "tg_live_")]),
+    ("audit list", &[Ends("--url {node}", "ACTION")]),
     ("backup", &[Ends("--database-url {migrated} --to {copy}", "transactions")]),
     ("bench", &[Ends("--url {node} --count 5 --wait accepted --json", "\"accepted\"")]),
     ("completions", &[Ends("--url {node}", "CONFIRMED")]),

@@ -155,8 +155,8 @@ fn change(method: &str, route: &str, tx_id: &str, key_id: &str) -> Change {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_that_changes_something_leaves_its_key_its_address_and_its_reason() {
-    let (admin, other) = (key(1, "admin"), key(2, "read"));
-    let served = Served::with(&[&admin, &other]).await;
+    let (admin, ended, renewed) = (key(1, "admin"), key(2, "read"), key(3, "read"));
+    let served = Served::with(&[&admin, &ended, &renewed]).await;
     let (id, author) =
         (admin.stored.id.to_string(), format!("key:{} test from 127.0.0.1", admin.stored.id));
     let mut walked = 0;
@@ -167,8 +167,9 @@ async fn every_call_that_changes_something_leaves_its_key_its_address_and_its_re
         walked += 1;
         let what = format!("{method} {route}");
         let tx_id = served.tx(&admin, &what).await;
+        let of = if route.ends_with("/revoke") { &ended } else { &renewed };
         let Change { path, body, subject, has_reason } =
-            change(&method, &route, &tx_id, other.stored.id.as_str());
+            change(&method, &route, &tx_id, of.stored.id.as_str());
         let (status, answer) = served.call(&admin, &method, &path, &body).await;
         assert!(![400, 401, 403, 404, 415, 422].contains(&status), "{what}: {status} {answer}");
         let Some(subject) = subject else {
