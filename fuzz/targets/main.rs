@@ -9,8 +9,12 @@ use libfuzzer_sys::fuzz_target;
 
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 7] = [
+const TARGETS: [(&str, Target); 11] = [
     ("json_bodies", tollgate_server::fuzzing::json_bodies),
+    ("api_keys", tollgate_server::fuzzing::api_keys),
+    ("events", tollgate_server::fuzzing::events),
+    ("node_headers", tollgate_server::fuzzing::node_headers),
+    ("page_forms", tollgate_server::fuzzing::page_forms),
     ("query_strings", tollgate_server::fuzzing::query_strings),
     ("settings", tollgate_server::fuzzing::settings),
     ("raw_transaction", tollgate_signer::fuzzing::raw_transaction),

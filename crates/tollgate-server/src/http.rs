@@ -67,6 +67,8 @@ pub(crate) use dispatch::dispatch;
 use feed::FeedEnds;
 pub use metrics::{MetricsOptions, metrics_dictionary, metrics_router};
 pub(crate) use middleware::within;
+#[cfg(feature = "fuzzing")]
+pub use node_auth::fuzzing::node_headers;
 pub use node_auth::{PeerIdentity, SignedHead, sign};
 use peers::Peers;
 pub(crate) use problem::Problem;

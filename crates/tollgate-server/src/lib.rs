@@ -3,6 +3,10 @@
 //! The only place that knows HTTP and its status codes. Decides nothing: the engine and the store
 //! are asked, and their answers are put into the shapes that callers rely on.
 
+/// The settings name this library as the binary does, of which they are a part otherwise.
+#[cfg(feature = "fuzzing")]
+extern crate self as tollgate_server;
+
 pub mod api_keys;
 #[cfg(feature = "fuzzing")]
 #[allow(dead_code, unused_imports)]
@@ -17,7 +21,9 @@ mod pages;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing {
     pub use crate::config::fuzzing::settings;
-    pub use crate::http::fuzzing::{json_bodies, query_strings};
+    pub use crate::http::fuzzing::{api_keys, events, json_bodies, query_strings};
+    pub use crate::http::node_headers;
+    pub use crate::pages::fuzzing::page_forms;
 }
 
 pub use http::{

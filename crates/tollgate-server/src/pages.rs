@@ -10,6 +10,8 @@ mod assets;
 mod chart;
 pub(crate) mod errors;
 mod format;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod ladder;
 mod layout;
 mod list;

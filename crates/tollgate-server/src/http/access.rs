@@ -138,7 +138,7 @@ async fn admit(
 }
 
 /// The id of a key and the address of its caller, as another node names them.
-fn read_caller(value: &HeaderValue) -> Option<(KeyId, Option<IpAddr>)> {
+pub(super) fn read_caller(value: &HeaderValue) -> Option<(KeyId, Option<IpAddr>)> {
     let mut words = value.to_str().ok()?.split(' ');
     let id = KeyId::new(words.next()?).ok()?;
     let address = words.next().and_then(|address| address.parse().ok());

@@ -161,7 +161,7 @@ fn secret(made: &MadeKey) -> Secret {
     ([(header::CACHE_CONTROL, "no-store")], axum::Json(MadeApiKey { secret, key }))
 }
 
-fn read(body: NewApiKey, now: Timestamp) -> Result<NewKey, Problem> {
+pub(super) fn read(body: NewApiKey, now: Timestamp) -> Result<NewKey, Problem> {
     let refused = |field: &str, what: &str| Problem::of_field(ErrorCode::InvalidField, field, what);
     let name = body.name.ok_or_else(|| Problem::missing("name"))?;
     if name.trim().is_empty() || name.chars().any(char::is_control) {
@@ -189,7 +189,7 @@ fn read(body: NewApiKey, now: Timestamp) -> Result<NewKey, Problem> {
     Ok(NewKey { name: Text::new("name", name)?, rights, rate, expires_at })
 }
 
-fn read_grace(text: &str) -> Result<Duration, Problem> {
+pub(super) fn read_grace(text: &str) -> Result<Duration, Problem> {
     parse_duration(text).filter(|grace| *grace <= GRACE_MAX).ok_or_else(|| {
         let what = format!("{} must be like 30m or 24h, at most 720h", quoted(text));
         Problem::of_field(ErrorCode::InvalidDuration, "grace", what)

@@ -26,7 +26,7 @@ use super::served_chains::Chains;
 use viewer::Viewer;
 
 /// The position of an event source that connects again.
-const LAST_EVENT_ID: &str = "last-event-id";
+pub(super) const LAST_EVENT_ID: &str = "last-event-id";
 const EVENT_STREAM: &str = "text/event-stream";
 /// Parts that are read for one answer (I13): more than one if all events of a part are hidden from the caller.
 const PARTS_MAX: u32 = 100;
@@ -46,7 +46,7 @@ pub(crate) struct EventFilter {
 }
 
 impl EventFilter {
-    fn read(params: &mut QueryParams, headers: &HeaderMap) -> Result<Self, Problem> {
+    pub(super) fn read(params: &mut QueryParams, headers: &HeaderMap) -> Result<Self, Problem> {
         let kinds = params.take("kind").unwrap_or_default();
         let kinds = EventKinds::from_names(kinds.split(',').filter(|name| !name.is_empty()))
             .map_err(|bad| Problem::of_field(ErrorCode::InvalidQuery, "kind", bad.problem))?;
@@ -163,7 +163,7 @@ async fn waits(follower: &Follower, position: Seq, until: Instant) -> bool {
     timeout_at(until, follower.grows(position)).await.unwrap_or(false)
 }
 
-fn last_event_id(headers: &HeaderMap) -> Result<Option<Seq>, Problem> {
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<Seq>, Problem> {
     let Some(given) = headers.get(LAST_EVENT_ID).filter(|id| !id.is_empty()) else {
         return Ok(None);
     };

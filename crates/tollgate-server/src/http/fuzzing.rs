@@ -6,22 +6,27 @@
 )]
 
 use axum::extract::FromRequestParts;
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Request, header};
 use futures_util::FutureExt;
 use serde_json::value::RawValue;
 use tollgate_api::header::IDEMPOTENCY_KEY;
 use tollgate_api::{
-    AccountChange, Create, FillNonces, NewAccount, NewCursor, NewMode, NewPool, Reason,
-    Replacement, Reserve, ReturnedNonce, UsedNonce, WaitPreference, read_address, read_hash,
+    AccountChange, Create, FillNonces, NewAccount, NewApiKey, NewCursor, NewMode, NewPool, Reason,
+    Replacement, Reserve, ReturnedNonce, RotateApiKey, UsedNonce, WaitPreference, read_address,
+    read_hash,
 };
+use tollgate_model::access::{KeySecret, SECRET_PREFIX};
 use tollgate_model::account_pool::PoolName;
 use tollgate_model::ids::parse_address;
-use tollgate_model::{ChainId, Nonce, RequestId, Seq, TxId};
+use tollgate_model::{ChainId, Nonce, RequestId, Seq, Timestamp, TxId};
 
+use super::access::{read_caller, secret_in};
+use super::api_keys::{read as read_new_key, read_grace};
 use super::batch::{BatchItems, check_size};
 use super::body::{FromFields, optional_reason, raw, read_nonce, read_object, required_reason};
 use super::costs::Grouping;
 use super::create_request::{CreateRequest, read_time};
+use super::events::{EventFilter, LAST_EVENT_ID, last_event_id};
 use super::idempotency::{BatchKey, key_of, with_request_id};
 use super::problem::Problem;
 use super::query::{QueryParams, decimal};
@@ -174,11 +179,93 @@ fn cursors(mut params: QueryParams) -> Result<(), Problem> {
     params.end()
 }
 
+/// Reads bytes as the body of a request that makes or replaces an API key, as a key, and as the headers in
+/// which callers and other nodes name one. The first byte chooses.
+///
+/// # Panics
+/// If a reader does, if a key is accepted that would not be written so, or if a refusal repeats a key.
+pub fn api_keys(data: &[u8]) {
+    let [choice, rest @ ..] = data else { return };
+    match choice % 4 {
+        0 => {
+            let now = Timestamp::from_unix_micros(1_790_000_000_000_000);
+            let read = raw(rest).and_then(|body| read_object::<NewApiKey>(body));
+            answer(read.and_then(|body| read_new_key(body, now).map(drop)));
+        }
+        1 => {
+            let read = raw(rest).and_then(|body| read_object::<RotateApiKey>(body));
+            answer(read.and_then(|body| {
+                body.grace.as_deref().map_or(Ok(()), |grace| read_grace(grace).map(drop))
+            }));
+        }
+        2 => {
+            let Ok(text) = std::str::from_utf8(rest) else { return };
+            match KeySecret::parse(text) {
+                Ok(secret) => assert_eq!(secret.reveal(), text, "a key has one form"),
+                Err(bad) => assert_not_repeated(text, &bad.problem),
+            }
+        }
+        _ => {
+            let Ok(value) = HeaderValue::from_bytes(rest) else { return };
+            let _ = read_caller(&value);
+            let headers = one_header(header::AUTHORIZATION, value);
+            match secret_in(&headers) {
+                Ok(secret) => drop(KeySecret::parse(secret)),
+                Err(problem) => {
+                    for part in String::from_utf8_lossy(rest).split(' ') {
+                        assert_not_repeated(part, &problem.body.detail);
+                    }
+                    answer(Err(problem));
+                }
+            }
+        }
+    }
+}
+
+/// Refusals are logged, so that they must not hold what may be a key: a long text without blanks.
+fn assert_not_repeated(given: &str, refusal: &str) {
+    let may_be_key = given.len() > SECRET_PREFIX.len() + 12 && !given.contains(' ');
+    assert!(!may_be_key || !refusal.contains(given), "a refusal repeats what was given");
+}
+
+/// Reads text as the query string of the events, and as the position of an event source that connects again.
+///
+/// # Panics
+/// If a reader does.
+pub fn events(data: &[u8]) {
+    if let Ok(value) = HeaderValue::from_bytes(data) {
+        answer(last_event_id(&one_header(HeaderName::from_static(LAST_EVENT_ID), value)).map(drop));
+    }
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    answer(params(text).and_then(|mut params| {
+        params.cursor("after", |text| Seq::new(decimal(text)?).ok())?;
+        params.take("from");
+        params.page()?;
+        params.wait()?;
+        EventFilter::read(&mut params, &HeaderMap::new())?;
+        params.end()
+    }));
+}
+
+fn one_header(name: HeaderName, value: HeaderValue) -> HeaderMap {
+    HeaderMap::from_iter([(name, value)])
+}
+
 #[cfg(test)]
 mod tests {
     #[test]
     fn json_bodies_target_survives_its_corpus_and_changes_to_it() {
         tollgate_fuzzkit::run_seeded("json_bodies", super::json_bodies);
+    }
+
+    #[test]
+    fn api_keys_target_survives_its_corpus_and_changes_to_it() {
+        tollgate_fuzzkit::run_seeded("api_keys", super::api_keys);
+    }
+
+    #[test]
+    fn events_target_survives_its_corpus_and_changes_to_it() {
+        tollgate_fuzzkit::run_seeded("events", super::events);
     }
 
     #[test]

@@ -22,6 +22,8 @@
 //! Nothing is lost or done twice in any of these cases: a node that forwards waits for the answer, and whoever
 //! carries a request out needs the lease (I1).
 
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;
 mod keys;
 mod replays;
 mod signature;

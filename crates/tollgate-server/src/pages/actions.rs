@@ -4,6 +4,8 @@
 //! the same. No rule of an action is written here.
 
 mod catalogue;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 
 use std::collections::BTreeMap;
 

@@ -31,7 +31,7 @@ fn login_page(chains: &Chains, next: String, refused: Option<String>) -> Respons
 }
 
 /// A page of this node: a path of one slash, so that nobody is led to another host.
-fn own_path(next: Option<&String>) -> String {
+pub(super) fn own_path(next: Option<&String>) -> String {
     let is_own = |next: &&String| {
         next.starts_with('/')
             && !next.starts_with("//")

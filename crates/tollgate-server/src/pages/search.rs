@@ -106,7 +106,7 @@ async fn by_name(chains: &Chains, viewer: &Viewer, text: &str) -> Result<BTreeSe
     Ok(found)
 }
 
-fn number(text: &str) -> Option<Nonce> {
+pub(super) fn number(text: &str) -> Option<Nonce> {
     text.parse::<u64>().ok().and_then(|number| Nonce::new(number).ok())
 }
 
