@@ -61,6 +61,14 @@ impl SinkKind {
         }
     }
 
+    /// Whoever knows the URL of such a sink can post to it.
+    pub const fn has_secret_url(self) -> bool {
+        match self {
+            Self::Slack | Self::DingTalk | Self::Feishu | Self::WeCom => true,
+            Self::Webhook | Self::PagerDuty => false,
+        }
+    }
+
     /// The most alerts in one message, by the receiver's limits on its length.
     pub(crate) const fn batch_max(self) -> u32 {
         match self {

@@ -110,6 +110,15 @@ impl HttpClient {
         Self::build(limits, &tls::client_config(), refused)
     }
 
+    /// The same with TLS settings of its own.
+    pub fn refusing_with_tls(
+        limits: &Limits,
+        refused: RefusedAddresses,
+        tls: &rustls::ClientConfig,
+    ) -> Self {
+        Self::build(limits, tls, refused)
+    }
+
     fn build(limits: &Limits, tls: &rustls::ClientConfig, refused: RefusedAddresses) -> Self {
         let resolver = Resolver { system: GaiResolver::new(), refused };
         let mut connector = HttpConnector::new_with_resolver(resolver);

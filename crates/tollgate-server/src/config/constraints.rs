@@ -224,10 +224,14 @@ impl Rules<'_> {
 
     /// The URL that other nodes call: they send it callers' requests, and no password.
     fn advertise_url(&mut self, settings: &Settings) {
-        if let Some(Err(bad)) =
-            settings.node.advertise_url.as_ref().map(|url| http_url(url.as_str()))
-        {
-            self.refuse("advertise_url", bad.to_string());
+        let Some(url) = &settings.node.advertise_url else { return };
+        match http_url(url.as_str()) {
+            Err(bad) => self.refuse("advertise_url", bad.to_string()),
+            Ok(url) if names_link_local(&url) => self.refuse(
+                "advertise_url",
+                "is a link-local address, which other nodes never call: give a name or another address",
+            ),
+            Ok(_) => {}
         }
     }
 

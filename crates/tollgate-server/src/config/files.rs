@@ -4,11 +4,12 @@ use std::fs::Metadata;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::field::Field;
 use super::keys::KEYS;
 use super::load::Values;
 use super::settings::Settings;
-use super::value::{Problem, Source, Sourced, Value};
-use super::value_type::Redaction;
+use super::value::{Problem, Source, Sourced, SourcedValue, Value};
+use super::value_type::{Redaction, ValueType};
 use crate::failure::io_reason;
 
 /// Permission bits of everybody but the owner.
@@ -32,7 +33,12 @@ pub(super) fn unreadable(settings: &Settings) -> Vec<Problem> {
         let error = std::fs::File::open(&path.as_ref()?.value).err()?;
         Some(problem(path.as_ref()?, key, error))
     });
-    files.chain(keystore).chain(tls).collect()
+    let sinks = settings.alerts.sinks.iter().filter_map(|sink| {
+        let file = sink.secret_file.as_ref()?;
+        let reason = format!("sink {:?} {}", sink.name, sink.sink().err()?);
+        Some(Problem::new(file.source.clone(), "alerts.sinks", reason))
+    });
+    files.chain(keystore).chain(tls).chain(sinks).collect()
 }
 
 /// The files of TLS by the names of their settings.
@@ -57,25 +63,24 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
     files.extend(settings.keys.private_key_files.iter().map(|file| file.value.clone()));
     let tls_keys = tls_files(settings).into_iter().filter(|(name, _)| name.ends_with(".key_file"));
     files.extend(tls_keys.filter_map(|(_, file)| Some(file.as_ref()?.value.clone())));
-    if let Some(keystore) = &settings.keys.keystore {
-        files.push(keystore.value.clone());
-        files.extend(files_in(&keystore.value));
+    let keystore = settings.keys.keystore.as_ref().map(|keystore| &keystore.value);
+    for folder in keystore.into_iter().chain(&settings.keys.folder) {
+        files.push(folder.clone());
+        files.extend(files_in(folder));
     }
     for key in KEYS.iter() {
         match values.get(key.path) {
             Some(Sourced { value: Value::Text(file), .. }) if key.holds.is_some() => {
                 files.push(file.into());
             }
-            // Only for settings that are secrets as a whole: a URL seldom holds one, and a warning
-            // that everybody gets is ignored.
-            Some(Sourced { source: Source::File { file, .. }, .. })
-                if key.field.value_type.redaction == Redaction::HideAll =>
-            {
-                files.push(file.as_ref().into());
-            }
-            _ => {}
+            // The value is from the file that another setting names, and this is its source.
+            Some(_) if is_from_file(values, key.path) => {}
+            Some(value) => files_of_secrets(&key.field.value_type, value, &mut files),
+            None => {}
         }
     }
+    let chats = settings.alerts.sinks.iter().filter(|sink| sink.r#type.has_secret_url());
+    files.extend(chats.filter_map(|sink| file_of(&sink.url.as_ref()?.source)));
     files.extend(settings.retention.archive_dir.clone());
     if let Some(file) = settings.database.url.sqlite_file() {
         // A database file that does not exist yet is created for its owner only.
@@ -88,6 +93,66 @@ pub(super) fn permission_warnings(values: &Values, settings: &Settings) -> Vec<S
     files.sort();
     files.dedup();
     files.iter().filter_map(|file| permission_warning(file)).collect()
+}
+
+/// A setting `…_file` gives the value of this one.
+fn is_from_file(values: &Values, name: &str) -> bool {
+    KEYS.iter().any(|key| key.holds == Some(name) && values.is_given(key.path))
+}
+
+/// Adds the configuration files that hold a secret of this value, and the files that the value says to hold one;
+/// entries of lists of tables included.
+fn files_of_secrets(value_type: &ValueType, value: &SourcedValue, files: &mut Vec<PathBuf>) {
+    match &value.value {
+        Value::List(items) => {
+            items.iter().for_each(|item| files_of_secrets(value_type, item, files));
+        }
+        Value::Table(entries) => {
+            let fields = value_type.fields();
+            let named = |name: &str| fields.iter().find(|field| field.name == name);
+            for entry in entries {
+                let Some(field) = named(&entry.name) else { continue };
+                match &entry.value.value {
+                    Value::Text(file) if names_secret_file(field, fields) => {
+                        files.push(file.into())
+                    }
+                    _ => files_of_secrets(&field.value_type, &entry.value, files),
+                }
+            }
+        }
+        Value::Text(text) if is_secret(value_type, text) => files.extend(file_of(&value.source)),
+        Value::Text(_) | Value::Bare(_) | Value::Decimal(_) | Value::Unsupported(_) => {}
+    }
+}
+
+/// A field `…_file` beside the secret that its file holds.
+fn names_secret_file(field: &Field, fields: &[Field]) -> bool {
+    let is_secret = |other: &Field| other.value_type.redaction == Redaction::HideAll;
+    let of = field.name.strip_suffix("_file");
+    of.is_some_and(|of| fields.iter().any(|other| other.name == of && is_secret(other)))
+}
+
+/// A URL counts only with a password: the path of one seldom is a secret, and a warning that everybody gets is
+/// ignored.
+fn is_secret(value_type: &ValueType, text: &str) -> bool {
+    // A text in the place of a table is the value of its first field.
+    let of_text = value_type.fields().first().map_or(value_type, |first| &first.value_type);
+    let user = text.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    match of_text.redaction {
+        Redaction::HideAll => true,
+        Redaction::DatabaseUrl | Redaction::UrlPath => {
+            user.is_some_and(|(user, _)| user.contains(':'))
+        }
+        Redaction::ShowAll => false,
+    }
+}
+
+/// The configuration file that a value is from.
+fn file_of(source: &Source) -> Option<PathBuf> {
+    match source {
+        Source::File { file, .. } => Some(file.as_ref().into()),
+        Source::Default | Source::Variable(_) | Source::Flag(_) => None,
+    }
 }
 
 fn permission_warning(file: &Path) -> Option<String> {

@@ -136,7 +136,8 @@ fn content(key: &Key, target: &Key, path: &SourcedValue) -> Result<SourcedValue,
     Ok(SourcedValue { value: Value::List(items), source })
 }
 
-fn read_secret(path: &Path) -> Result<Zeroizing<String>, String> {
+/// The text of a file that holds a secret.
+pub(super) fn read_secret(path: &Path) -> Result<Zeroizing<String>, String> {
     let length = std::fs::metadata(path).map_err(|error| io_reason(&error))?.len();
     if length > SECRET_BYTES_MAX {
         return Err(format!("longer than {SECRET_BYTES_MAX} bytes"));

@@ -3,6 +3,7 @@
 mod array_tables;
 mod documents;
 mod layers;
+mod permissions;
 mod problems;
 mod stuck;
 

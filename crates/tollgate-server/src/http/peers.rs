@@ -13,7 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, he
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
 use tollgate_engine::{Destination, Engine};
-use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
+use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, RefusedAddresses};
 use tollgate_model::NodeId;
 
 use super::LONG_POLL_LIMIT;
@@ -100,9 +100,13 @@ impl PeerHttp {
         response_bytes_max: ANSWER_BYTES_MAX,
     };
 
+    /// URLs of nodes are rows of the database: whoever may write there must not reach the cloud's metadata
+    /// service through a node.
+    const REFUSED: RefusedAddresses = RefusedAddresses::LinkLocal;
+
     fn new(tls: Option<PeerTls>) -> Self {
         let made = match &tls {
-            None => (0, Arc::new(HttpClient::new(&Self::LIMITS))),
+            None => (0, Arc::new(HttpClient::refusing(&Self::LIMITS, Self::REFUSED))),
             Some(tls) => Self::make(tls),
         };
         Self { tls, made: RwLock::new(made) }
@@ -110,7 +114,7 @@ impl PeerHttp {
 
     fn make(tls: &PeerTls) -> (u64, Arc<HttpClient>) {
         let (version, config) = tls.current();
-        (version, Arc::new(HttpClient::with_tls(&Self::LIMITS, &config)))
+        (version, Arc::new(HttpClient::refusing_with_tls(&Self::LIMITS, Self::REFUSED, &config)))
     }
 
     fn client(&self) -> Arc<HttpClient> {
@@ -244,4 +248,22 @@ async fn lost(engine: &Engine, node: &NodeId) -> String {
         }
     }
     format!("no answer within {ANSWER_TIMEOUT:?}")
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Request;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn node_that_names_a_link_local_address_is_not_called() {
+        let peers = Peers::new(None, None);
+        for url in ["http://169.254.169.254", "https://[fe80::1]:8550"] {
+            let (parts, ()) = Request::get("/api/v1/tx").body(()).unwrap().into_parts();
+            let answer = peers.pass_on(None, url, &parts, Bytes::new()).await;
+            let Err(Unanswered::NotSent(why)) = answer else { panic!("{url}: {answer:?}") };
+            assert!(why.contains("link-local"), "{why}");
+        }
+    }
 }

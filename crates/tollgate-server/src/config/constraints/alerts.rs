@@ -1,7 +1,10 @@
 //! Rules on the settings of alerts.
 
+use tollgate_http::{http_url, names_link_local};
+
 use super::{Rules, Settings};
 use crate::config::parse::duration_text;
+use crate::config::value::Problem;
 
 /// The longest name of a sink.
 const SINK_NAME_MAX: usize = 100;
@@ -17,8 +20,22 @@ impl Rules<'_> {
             if alerts.sinks[..place].iter().any(|other| other.name == *name) {
                 self.refuse("alerts.sinks", format!("the name {name:?} is given twice"));
             }
-            if let Err(why) = entry.sink() {
+            let has_both = entry.secret.is_some() && entry.secret_file.is_some();
+            // A secret in a file is read later, with the other files.
+            if (has_both || entry.secret_file.is_none())
+                && let Err(why) = entry.sink()
+            {
                 self.refuse("alerts.sinks", format!("sink {name:?} {why}"));
+            }
+            let Some(url) = entry.url.as_ref().filter(|_| !entry.allow_link_local) else {
+                continue;
+            };
+            if http_url(&url.value.0).is_ok_and(|url| names_link_local(&url)) {
+                let reason = format!(
+                    "sink {name:?} url is a link-local address, where clouds serve the credentials of the \
+                     machine: set its allow_link_local if the receiver is there"
+                );
+                self.problems.push(Problem::new(url.source.clone(), "alerts.sinks", reason));
             }
         }
         let least = alerts.interval * 3;

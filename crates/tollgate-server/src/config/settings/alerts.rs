@@ -9,8 +9,10 @@ use tollgate_model::alert::AlertLevel;
 use tollgate_model::port::AlertKind;
 use zeroize::Zeroizing;
 
+use crate::config::load::read_secret;
 use crate::config::table::{EntryForm, entry_types, settings};
 use crate::config::types::{Age, HookUrl, Secret};
+use crate::config::value::Sourced;
 
 settings! {
     /// Alerts.
@@ -60,11 +62,11 @@ settings! {
         /// Format of the receiver.
         r#type: SinkKind;
         /// URL of the receiver. With PagerDuty it is known.
-        url: Option<HookUrl>;
+        url: Option<Sourced<HookUrl>>;
         /// Secret that signs messages; with PagerDuty the routing key.
         secret: Option<Secret>;
-        /// File that holds the secret.
-        secret_file: Option<PathBuf>;
+        /// File that holds the secret. At most 64 KiB.
+        secret_file: Option<Sourced<PathBuf>>;
         /// Alerts below this level are not sent.
         min_level: AlertLevel = "warning";
         /// Kinds of alerts that are sent; all if it is empty.
@@ -97,10 +99,8 @@ impl SinkEntry {
             (Some(_), Some(_)) => return Err("has a secret and a secret_file".to_owned()),
             (Some(secret), None) => Some(secret.0.clone()),
             (None, Some(file)) => {
-                let text = std::fs::read_to_string(file).map_err(|error| {
-                    let why = crate::failure::io_reason(&error);
-                    format!("secret_file {}: {why}", file.display())
-                })?;
+                let text = read_secret(&file.value)
+                    .map_err(|why| format!("secret_file {}: {why}", file.value.display()))?;
                 Some(Zeroizing::new(text.trim().to_owned()))
             }
             (None, None) => None,
@@ -108,7 +108,7 @@ impl SinkEntry {
         let options = SinkOptions {
             name: self.name.clone(),
             kind: self.r#type,
-            url: self.url.clone().map(|url| url.0),
+            url: self.url.clone().map(|url| url.value.0),
             secret,
             min_level: self.min_level,
             kinds: self.kinds.clone(),

@@ -249,3 +249,62 @@ fn retention_drops_nothing_unless_told_so_and_archives_only_into_a_folder() {
     let lines = "[retention]\nfinished_after = \"90d\"\nmode = \"drop\"\nrequest_ids = \"365d\"\n";
     assert!(from_file(lines).load(Purpose::Database).is_ok());
 }
+
+#[test]
+fn url_of_a_link_local_address_is_refused_where_nobody_vouches_for_it() {
+    let sink = |url: &str, more: &str| {
+        format!("[[alerts.sinks]]\nname = \"a\"\ntype = \"slack\"\nurl = \"{url}\"\n{more}")
+    };
+    let words = "tollgate.toml:4:7: alerts.sinks: sink \"a\" url is a link-local address, where clouds serve \
+                 the credentials of the machine: set its allow_link_local if the receiver is there";
+    for url in ["http://169.254.169.254/latest", "http://[fe80::1]/"] {
+        assert_eq!(from_file(&sink(url, "")).problems(), [words], "{url}");
+    }
+    let allowed = sink("http://169.254.0.7/", "allow_link_local = true\n");
+    assert_eq!(from_file(&allowed).problems(), [""; 0]);
+    assert_eq!(
+        from_file("advertise_url = \"http://169.254.0.7:8550\"\n").problems(),
+        [
+            "tollgate.toml:1:17: advertise_url: is a link-local address, which other nodes never call: give a \
+          name or another address"
+        ]
+    );
+}
+
+#[test]
+fn secret_file_of_a_sink_is_read_within_limits_and_named_if_it_can_not_be() {
+    let sink = "[[alerts.sinks]]\nname = \"a\"\ntype = \"webhook\"\nurl = \"http://a/\"\nsecret_file = \"FILE\"\n";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("long");
+    std::fs::write(&file, "a".repeat(65 * 1024)).unwrap();
+    let shown = file.display().to_string();
+    for (file, why) in
+        [("/nowhere/a", "there is no such file or folder"), (&*shown, "longer than 65536 bytes")]
+    {
+        let expected =
+            format!("tollgate.toml:5:15: alerts.sinks: sink \"a\" secret_file {file}: {why}");
+        assert_eq!(from_file(&sink.replace("FILE", file)).problems(), [expected]);
+    }
+}
+
+#[test]
+fn receiver_of_events_at_a_private_address_is_refused_unless_it_is_allowed() {
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let webhook = |url: &str, more: &str| {
+        format!("[events.webhook]\nsecret = \"{secret}\"\nurl = \"{url}\"\n{more}")
+    };
+    for url in
+        ["http://127.0.0.1:9/", "http://10.0.0.7/", "http://169.254.169.254/", "http://[fc00::1]/"]
+    {
+        assert_eq!(
+            from_file(&webhook(url, "")).problems(),
+            [
+                "tollgate.toml:3:7: events.webhook.url: is a private address: set events.webhook.allow_private if \
+              the receiver is there"
+            ],
+            "{url}"
+        );
+        assert_eq!(from_file(&webhook(url, "allow_private = true\n")).problems(), [""; 0], "{url}");
+    }
+    assert_eq!(from_file(&webhook("https://203.0.113.9/", "")).problems(), [""; 0]);
+}
