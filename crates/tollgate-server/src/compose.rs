@@ -48,7 +48,7 @@ use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
 use policies::policies;
 pub(crate) use sockets::{Sockets, bind};
-pub(crate) use tls::NodeTls;
+pub(crate) use tls::{NodeTls, survive_hangups};
 
 /// The pause between two tries to reach a chain that does not answer yet.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);

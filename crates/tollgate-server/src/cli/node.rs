@@ -25,7 +25,7 @@ use tracing::{info, warn};
 use super::devchain::new_chain;
 use super::logging::log;
 use super::runtime;
-use crate::compose::{Access, Keyring, Node, Sockets, start};
+use crate::compose::{Access, Keyring, Node, Sockets, start, survive_hangups};
 use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
 use crate::service_manager::ServiceManager;
@@ -62,6 +62,7 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     let settings = loaded.settings;
     let signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
     runtime()?.block_on(async {
+        survive_hangups();
         let sockets = Sockets::bind(&settings).await?;
         let address = sockets.api.local_addr()?;
         let access = if settings.node.no_auth { Access::Open } else { Access::ApiKeys };

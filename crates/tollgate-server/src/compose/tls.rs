@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use tollgate_server::{PeerTls, ServerTls, log_reload};
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::config::Settings;
 use crate::failure::Failure;
@@ -23,6 +23,20 @@ pub(crate) struct NodeTls {
     pub(crate) operators: Option<ServerTls>,
     /// For connections to other nodes.
     pub(crate) peers: Option<PeerTls>,
+}
+
+/// Keeps SIGHUP from ending the process, from here to its end: a service manager sends it to ask for a reload, also
+/// before the node listens and on a node without TLS. Each is logged.
+pub(crate) fn survive_hangups() {
+    let mut hangups = match signal(SignalKind::hangup()) {
+        Ok(hangups) => hangups,
+        Err(error) => return warn!(%error, "SIGHUP would end the process"),
+    };
+    tokio::spawn(async move {
+        while hangups.recv().await.is_some() {
+            info!("SIGHUP: changed TLS files are read again; other settings need a restart");
+        }
+    });
 }
 
 impl NodeTls {

@@ -73,3 +73,31 @@ async fn abstract_socket_is_reached_and_a_missing_one_stops_nothing() {
     let ran = Ran::of(command().args(["health", "--url", &nobody]));
     assert_eq!(ran.code, Some(1), "{ran:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reload_without_tls_changes_nothing_and_ends_nothing() {
+    let (ground, chain) = (Ground::new(), chain().await);
+    let node = ground.started(ground.serve(&chain.url(), &[]).env("RUST_LOG", "info")).await;
+    for _ in 0..2 {
+        node.signal("HUP");
+        node.line_with("SIGHUP: changed TLS files are read again").await;
+    }
+    let answer = http_get(ground.port, "/livez").await.unwrap_or_default();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    node.signal("TERM");
+    assert_eq!(node.end().code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reload_before_the_node_listens_does_not_end_its_start() {
+    let ground = Ground::new();
+    let nowhere = format!("http://127.0.0.1:{}", free_port());
+    let mut serve = ground.serve(&nowhere, &[]);
+    serve.env("RUST_LOG", "info").env("TOLLGATE_STARTUP_WAIT", "60s");
+    let node = crate::program::Program::start(&mut serve);
+    node.line_with("database opened").await;
+    node.signal("HUP");
+    node.line_with("SIGHUP: changed TLS files are read again").await;
+    node.signal("KILL");
+    node.end();
+}
