@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use hyper::body::Incoming;
@@ -42,6 +42,8 @@ const UNREAD_TIMEOUT: Duration = Duration::from_secs(60);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// The shortest time between two log lines about the same failure.
 const WARN_EVERY: Duration = Duration::from_secs(10);
+/// The longest head of a request, in bytes (I13). A line of it that is longer is never read to its end.
+pub(super) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// The paths that are served over a connection of the reserve.
 const HEALTH_PATHS: [&str; 2] = ["/livez", "/readyz"];
 
@@ -303,9 +305,13 @@ impl Served {
             if is_tls {
                 marks.insert(OverTls);
             }
-            let answered = routes.call(request);
+            let is_too_large = head_bytes(&request) > HEAD_BYTES_MAX;
+            let answered = (!is_too_large).then(|| routes.call(request));
             async move {
-                let mut response = answered.await?;
+                let mut response = match answered {
+                    Some(answered) => answered.await?,
+                    None => head_too_large(),
+                };
                 if is_tls {
                     response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HSTS);
                 }
@@ -315,6 +321,7 @@ impl Served {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .keep_alive(!is_reserve)
+            .max_buf_size(HEAD_BYTES_MAX)
             .header_read_timeout(limits.idle_timeout.max(limits.header_timeout))
             .serve_connection(TokioIo::new(WithParseErrors::new(stream)), service);
         let mut connection = std::pin::pin!(connection);
@@ -340,6 +347,20 @@ impl Served {
             }
         }
     }
+}
+
+/// The bytes of a request's head, without what its lines have between names and values.
+fn head_bytes<B>(request: &hyper::Request<B>) -> usize {
+    let uri = request.uri().path_and_query().map_or(0, |path| path.as_str().len());
+    let lines = request.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+    uri + lines.sum::<usize>()
+}
+
+/// The answer that hyper gives by itself to a head that does not fit its buffer. One that came in few reads fits,
+/// although it is longer. The problem is put in its place on the way to the socket (`parse_errors.rs`).
+fn head_too_large() -> Response {
+    let close = [(header::CONNECTION, HeaderValue::from_static("close"))];
+    (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, close).into_response()
 }
 
 /// Refuses everything but health checks over a connection of the reserve.

@@ -101,7 +101,7 @@ fn parse_error(answer: &[u8]) -> Option<ErrorCode> {
 fn answer(code: ErrorCode) -> Vec<u8> {
     let detail = match code {
         ErrorCode::HeadTooLarge => {
-            "at most 100 headers, 65534 bytes of path and query, and about 400 KiB in all"
+            "at most 100 headers, and 64 KiB of path, query and headers in all"
         }
         _ => "the request line, a header or the framing of the body is not valid HTTP/1.1",
     };

@@ -152,8 +152,10 @@ async fn body_that_says_to_be_too_large_is_refused_before_it_arrives() {
 async fn request_that_can_not_be_parsed_is_answered_with_a_problem() {
     let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT, ..LIMITS };
     let served = Served::new(limits).await;
-    // Far above the limit: the last read of a head may pass it by as much again.
     let long = format!("GET /livez HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(2_000_000));
+    let over = format!("GET /livez HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(64 * 1024));
+    let in_lines =
+        format!("GET /livez HTTP/1.1\r\n{}\r\n", format!("X: {}\r\n", "a".repeat(8_000)).repeat(9));
     let path = format!("GET /{} HTTP/1.1\r\n\r\n", "a".repeat(70_000));
     let many = format!("GET /livez HTTP/1.1\r\n{}\r\n", "X: a\r\n".repeat(150));
     let lengths = "POST /api/v1/tx HTTP/1.1\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n";
@@ -162,6 +164,8 @@ async fn request_that_can_not_be_parsed_is_answered_with_a_problem() {
         ("GET / HTTP/9.9\r\n\r\n", 400, "invalid_request"),
         (lengths, 400, "invalid_request"),
         (&long, 431, "head_too_large"),
+        (&over, 431, "head_too_large"),
+        (&in_lines, 431, "head_too_large"),
         (&path, 431, "head_too_large"),
         (&many, 431, "head_too_large"),
     ] {
@@ -178,6 +182,20 @@ async fn request_that_can_not_be_parsed_is_answered_with_a_problem() {
         assert_eq!((&problem["code"], &problem["status"]), (&code.into(), &status.into()));
         assert!(head.contains(&format!("x-request-id: {}", problem["traceId"].as_str().unwrap())));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn head_just_below_the_limit_is_served() {
+    let limits = ConnectionLimits { max: 8, header_timeout: LONG, idle_timeout: SHORT, ..LIMITS };
+    let served = Served::new(limits).await;
+    let mut stream = served.connect().await;
+    let head = format!(
+        "GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nX: {}\r\n\r\n",
+        "a".repeat(63 * 1024)
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let answer = rest_of(stream).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
 /// RFC 9112, 6.1: the chunks count, and the connection is closed, so that nothing behind them is taken for
