@@ -35,3 +35,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- default "default" .Values.serviceAccount.name -}}
 {{- end -}}
 {{- end -}}
+
+{{- define "tollgate.scheme" -}}
+{{ if .Values.tls.existingSecret }}https{{ else }}http{{ end }}
+{{- end -}}
