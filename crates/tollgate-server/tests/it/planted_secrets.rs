@@ -157,21 +157,17 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
         assert_eq!(ask("GET", path, "").await.0, 200, "{path}");
     }
     // Pages: their forms carry the token of the session, and nothing else.
-    for path in ["/", "/tx", "/submitters", "/errors", &format!("/submitters/31337/{file}")] {
+    let account = format!("/submitters/31337/{file}");
+    let pause = format!("{account}/pause");
+    for path in ["/", "/tx", "/submitters", "/search?q=0", &account, &pause] {
         let cookie = format!("Cookie: tollgate-session={}", session.cookie);
         let (status, text) = request(&host, "GET", path, &cookie, "").await;
-        assert_eq!(status, 200, "{path}");
+        assert!([200, 303].contains(&status), "{path}: {status}");
         planted.assert_absent_but(&["CSRF token"], path, &text);
     }
+    let wrong = format!("Cookie: tollgate-session={}", planted.text("CSRF token"));
     for path in ["/", "/api/v1/tx"] {
-        let (_, text) = request(
-            &host,
-            "GET",
-            path,
-            &format!("Cookie: tollgate-session={}", planted.text("CSRF token")),
-            "",
-        )
-        .await;
+        let (_, text) = request(&host, "GET", path, &wrong, "").await;
         planted.assert_absent("the answer to a wrong session", &text);
     }
     let mut doctor = vec!["doctor", &file];

@@ -293,7 +293,9 @@ fn receiver_of_events_at_a_private_address_is_refused_unless_it_is_allowed() {
     let webhook = |url: &str, more: &str| {
         format!("[events.webhook]\nsecret = \"{secret}\"\nurl = \"{url}\"\n{more}")
     };
-    for url in ["http://127.0.0.1:9/", "http://10.0.0.7/", "http://169.254.169.254/", "http://[fc00::1]/"] {
+    for url in
+        ["http://127.0.0.1:9/", "http://10.0.0.7/", "http://169.254.169.254/", "http://[fc00::1]/"]
+    {
         assert_eq!(
             from_file(&webhook(url, "")).problems(),
             [
