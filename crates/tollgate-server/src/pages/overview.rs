@@ -157,7 +157,7 @@ fn totals(rows: &[Row]) -> Totals {
 }
 
 fn card(chain: &ServedChain, nodes: &[LiveNode], submitters: &[Submitter]) -> ChainCard {
-    let Chain { chain_id, name, status, detail, head } = chain.shown();
+    let Chain { chain_id, name, status, detail, head, .. } = chain.shown();
     let endpoints = chain.endpoints();
     let highest = endpoints.iter().filter_map(|endpoint| endpoint.head).max();
     let status = match &*status {
