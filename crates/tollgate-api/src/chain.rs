@@ -22,6 +22,11 @@ pub struct Chain {
     /// The newest block that the node has seen.
     #[schema(required)]
     pub head: Option<u64>,
+    /// The number of blocks that make a receipt final, its own included; null where the chain's `safe` or
+    /// `finalized` block decides, and before the chain has started.
+    #[serde(default)]
+    #[schema(required)]
+    pub confirmations_needed: Option<u64>,
 }
 
 /// An RPC endpoint of a chain.

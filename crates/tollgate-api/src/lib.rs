@@ -24,6 +24,7 @@ mod history;
 mod hook;
 mod invalid;
 pub mod limit;
+mod node;
 mod nonce;
 mod number;
 mod page;
@@ -57,6 +58,7 @@ pub use feed::{Completion, Feed};
 pub use history::{HistoryEntry, StateName, SubmitterEntry};
 pub use hook::{HookAttempt, HookPayload, HookQuestion, HookTx};
 pub use invalid::{Invalid, quoted, shortened};
+pub use node::{Node, NodeList};
 pub use nonce::{Reservation, Reserve, ReservedNonce, ReturnedNonce, UsedNonce};
 pub use number::{NUMBER_FORMS, Number, parse_number};
 pub use page::{

@@ -20,6 +20,12 @@ pub const SUBMITTERS: &str = "/api/v1/submitters";
 /// The account pools.
 pub const POOLS: &str = "/api/v1/pools";
 
+/// The chains of a node.
+pub const CHAINS: &str = "/api/v1/chains";
+
+/// The nodes that share the database.
+pub const NODES: &str = "/api/v1/nodes";
+
 /// The API keys.
 pub const API_KEYS: &str = "/api/v1/api-keys";
 
@@ -34,6 +40,11 @@ pub fn tx(tx_id: &str) -> String {
 /// One submitter.
 pub fn submitter(address: &str) -> String {
     format!("{SUBMITTERS}/{}", escaped(address))
+}
+
+/// The nonces of one submitter that callers hold.
+pub fn nonces(address: &str) -> String {
+    format!("{}/nonces", submitter(address))
 }
 
 /// One account pool.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Uri};
 use tollgate_api::header::{CHAIN_ID, PREFER};
 use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits, TlsFiles};
@@ -83,6 +83,12 @@ impl Node {
             Ok(wait) => self.with_header(PREFER, wait),
             Err(_) => self,
         }
+    }
+
+    /// Asks in every request for an answer of this media type, like `text/csv`.
+    #[must_use]
+    pub fn with_accept(self, media_type: &'static str) -> Self {
+        self.with_header(ACCEPT.as_str(), HeaderValue::from_static(media_type))
     }
 
     pub(crate) fn with_header(mut self, name: &'static str, value: HeaderValue) -> Self {

@@ -24,6 +24,7 @@ mod forward;
 pub(crate) mod fuzzing;
 mod health;
 mod idempotency;
+mod live_nodes;
 mod metrics;
 mod middleware;
 mod node_auth;
@@ -219,6 +220,7 @@ fn chain_documented() -> OpenApiRouter<Api> {
 fn node_documented() -> OpenApiRouter<Chains> {
     OpenApiRouter::default()
         .routes(routes!(served_chains::list))
+        .routes(routes!(live_nodes::list))
         .routes(routes!(api_keys::list, api_keys::make))
         .routes(routes!(api_keys::revoke))
         .routes(routes!(api_keys::rotate))

@@ -56,6 +56,11 @@ impl Key {
         self.address
     }
 
+    /// The secret itself, to encrypt it.
+    pub(crate) fn secret_bytes(&self) -> Zeroizing<[u8; 32]> {
+        Zeroizing::new(self.secret.secret_bytes())
+    }
+
     pub(crate) fn duplicate(&self) -> Self {
         Self { secret: self.secret.clone(), address: self.address }
     }

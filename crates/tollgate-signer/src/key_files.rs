@@ -79,6 +79,27 @@ pub(crate) fn keys_in_keystore_dir(dir: &Path, password: &str) -> Result<Vec<Key
     })
 }
 
+/// The files of a folder of keystores, with the accounts that stand in them. Needs no password; `None` for a file that
+/// is no keystore, or names no account.
+///
+/// # Errors
+/// [`KeyFileError::Unreadable`]: the folder can't be read.
+pub fn accounts_in_keystore_dir(
+    dir: &Path,
+) -> Result<Vec<(PathBuf, Option<Address>)>, KeyFileError> {
+    let named = |path: &PathBuf| {
+        let json = read_key_file(path).ok()?;
+        keystore::address_in(&json)?.parse().ok()
+    };
+    Ok(files_in(dir)?
+        .into_iter()
+        .map(|path| {
+            let account = named(&path);
+            (path, account)
+        })
+        .collect())
+}
+
 /// The keystore file of an account, by the address that stands in it.
 pub(crate) fn keystore_of(
     dir: &Path,

@@ -1,12 +1,12 @@
 //! Encrypted key files: keystore JSON, version 3, as geth and other clients write it.
 //!
-//! Owns no file: text in, key out. Never guesses: a key that the file's own checksum does not confirm
+//! Owns no file and no source of random numbers: text in, key out, and the other way round. Never guesses: a key that the file's own checksum does not confirm
 //! is refused.
 
 use aes::Aes128;
 use aes::cipher::{KeyIvInit, StreamCipher};
 use alloy_primitives::{Keccak256, hex};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use thiserror::Error;
 use tollgate_model::{Address, B256};
@@ -16,6 +16,8 @@ use crate::key::{BadKey, Key};
 
 /// The memory that a file may make scrypt allocate: four times that of geth's own files.
 const SCRYPT_BYTES_MAX: u64 = 1024 * 1024 * 1024;
+/// The cost of new files: 256 MiB, as geth's own.
+const SCRYPT_N: u64 = 262_144;
 /// The most scrypt rounds over that memory.
 const SCRYPT_P_MAX: u32 = 16;
 /// The most PBKDF2 rounds.
@@ -49,16 +51,18 @@ pub enum KeystoreError {
     BadKey(#[from] BadKey),
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct File {
     #[serde(default)]
     address: Option<String>,
     #[serde(alias = "Crypto")]
     crypto: Crypto,
+    #[serde(default)]
+    id: Option<String>,
     version: u8,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Crypto {
     cipher: String,
     cipherparams: CipherParams,
@@ -68,12 +72,12 @@ struct Crypto {
     mac: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct CipherParams {
     iv: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum KdfParams {
     Scrypt { dklen: usize, n: u64, p: u32, r: u32, salt: String },
@@ -108,6 +112,42 @@ pub fn decrypt(json: &str, password: &str) -> Result<Key, KeystoreError> {
         }
         _ => Ok(key),
     }
+}
+
+/// Random bytes, used once, by which the encryption of one key is unlike that of every other.
+pub struct Freshness {
+    /// The salt of the key derivation.
+    pub salt: [u8; 32],
+    /// The initial value of the cipher.
+    pub iv: [u8; 16],
+    /// The id of the file, a UUID.
+    pub id: String,
+}
+
+/// Encrypts a key with a password, at the cost that geth uses: about one second and 256 MiB.
+///
+/// # Errors
+/// [`KeystoreError::TooCostly`]: there is not enough memory.
+pub fn encrypt(key: &Key, password: &str, fresh: &Freshness) -> Result<String, KeystoreError> {
+    let kdfparams =
+        KdfParams::Scrypt { dklen: 32, n: SCRYPT_N, p: 1, r: 8, salt: hex::encode(fresh.salt) };
+    let derived = derive("scrypt", &kdfparams, password)?;
+    let mut text = key.secret_bytes();
+    apply_cipher(&derived, &fresh.iv, &mut text);
+    let file = File {
+        address: Some(hex::encode(key.address())),
+        crypto: Crypto {
+            cipher: "aes-128-ctr".to_owned(),
+            cipherparams: CipherParams { iv: hex::encode(fresh.iv) },
+            ciphertext: hex::encode(*text),
+            kdf: "scrypt".to_owned(),
+            kdfparams,
+            mac: hex::encode(checksum(&derived, text.as_slice())),
+        },
+        id: Some(fresh.id.clone()),
+        version: 3,
+    };
+    serde_json::to_string(&file).map_err(|error| KeystoreError::Malformed(error.to_string()))
 }
 
 /// The address that stands in a keystore, without `0x`.

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use futures_util::future::join_all;
 pub use hd::{BadMnemonic, HdKeys};
 pub use key::{BadKey, Key};
-pub use key_files::{KeyFileError, read_key_file};
+pub use key_files::{KeyFileError, accounts_in_keystore_dir, read_key_file};
 pub use key_sources::{KeySources, OpenedKeys};
 pub use recover::{RecoverError, authorized_by, recover};
 use tollgate_model::authorization::{Authorization, AuthorizationSignature};

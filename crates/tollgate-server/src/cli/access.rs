@@ -11,10 +11,11 @@ use tollgate_model::account_pool::PoolName;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{NoCheckpoints, Store};
-use tollgate_model::{Address, ChainId, Text};
+use tollgate_model::{Address, ChainId, Text, Timestamp};
 use tollgate_server::api_keys::{EXPIRY_MAX, GRACE_MAX, KeyAdmin, MadeKey, NewKey};
 
-use super::table::Table;
+use super::table::{Table, cell};
+use super::units::{age, time_until};
 use super::{log, runtime};
 use crate::clock::SystemClock;
 use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
@@ -76,6 +77,9 @@ struct NewArgs {
 struct ListArgs {
     #[command(flatten)]
     flags: DatabaseFlags,
+    /// Print the table in full, also where it is wider than 80 columns.
+    #[arg(long)]
+    wide: bool,
 }
 
 #[derive(Args)]
@@ -184,34 +188,38 @@ fn print(made: &MadeKey, is_quiet: bool) {
 }
 
 fn list(args: ListArgs) -> Result<ExitCode, Failure> {
+    let is_wide = args.wide;
     within(args.flags, async |admin| {
-        let head = ["ID", "NAME", "ROLES", "TENANT", "SCOPE", "RATE", "STATE", "LAST USED"];
-        let mut table = Table::new(head);
-        let now = SystemClock.now();
-        for key in admin.all().await? {
-            let state = match (key.revoked_at, key.expires_at) {
-                (Some(at), _) => format!("revoked {}", format_time(at)),
-                (None, Some(end)) if end <= now => format!("expired {}", format_time(end)),
-                (None, Some(end)) => format!("until {}", format_time(end)),
-                (None, None) => "valid".to_owned(),
-            };
-            let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-            table.row([
-                key.id.to_string(),
-                key.name.to_string(),
-                key.rights.roles.to_string(),
-                or_dash(key.rights.tenant.as_ref().map(ToString::to_string)),
-                scope(&key),
-                or_dash(key.rate.map(|rate| rate.to_string())),
-                state,
-                or_dash(key.last_used_at.map(format_time)),
-            ]);
-        }
-        match table.print() {
+        match table(&admin.all().await?, SystemClock.now()).wide(is_wide).print() {
             // Nobody reads the output any more.
             Ok(()) | Err(_) => Ok(()),
         }
     })
+}
+
+fn table(keys: &[ApiKey], now: Timestamp) -> Table {
+    let head = ["ID", "NAME", "ROLES", "TENANT", "SCOPE", "RATE", "STATE", "LAST USED"];
+    let mut table = Table::new(head).cuts(&["SCOPE", "NAME", "TENANT", "ROLES"]);
+    let ago = |at| format!("{} ago", age(&format_time(at)));
+    for key in keys {
+        let state = match (key.revoked_at, key.expires_at) {
+            (Some(_), _) => "revoked".to_owned(),
+            (None, Some(end)) if end <= now => "expired".to_owned(),
+            (None, Some(end)) => format!("for {}", time_until(&format_time(end))),
+            (None, None) => "valid".to_owned(),
+        };
+        table.row([
+            key.id.to_string(),
+            key.name.to_string(),
+            key.rights.roles.to_string(),
+            cell(key.rights.tenant.as_ref()),
+            scope(key),
+            cell(key.rate.as_ref()),
+            state,
+            cell(key.last_used_at.map(ago).as_ref()),
+        ]);
+    }
+    table
 }
 
 fn scope(key: &ApiKey) -> String {
@@ -242,4 +250,41 @@ where
         command(&KeyAdmin::of_database(&*store, SystemClock.now())).await?;
         Ok(ExitCode::SUCCESS)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_model::access::SecretHash;
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+    use crate::cli::table::WIDTH;
+
+    #[test]
+    fn keys_with_long_names_and_scopes_fit() {
+        let now = SystemClock.now();
+        let address = Address::repeat_byte(0xaa);
+        let pool = PoolName::new("payouts").unwrap();
+        let key = ApiKey {
+            id: KeyId::new("abcdefghijkl").unwrap(),
+            name: Text::lossy("提币服务（生产环境）"),
+            hash: SecretHash::from_stored([7; 32]),
+            created_by: Text::lossy("cli"),
+            rights: Rights {
+                roles: Roles::parse("read,submit,operate").unwrap(),
+                scope: KeyScope::new(vec![], vec![address; 3], vec![pool]).unwrap(),
+                tenant: Some(Tenant::new("exchange-eu").unwrap()),
+            },
+            rate: Some(RateLimit::new(20, 100).unwrap()),
+            created_at: now,
+            expires_at: Some(now.after(Duration::from_secs(90 * 86_400 + 60))),
+            revoked_at: None,
+            last_used_at: Some(now),
+        };
+        let lines = table(std::slice::from_ref(&key), now).lines();
+        assert!(lines.iter().all(|line| line.width() <= WIDTH), "{lines:#?}");
+        assert!(lines[1].contains("for 90d") && lines[1].starts_with("abcdefghijkl  提币"));
+        let wide = table(&[key], now).wide(true).lines().pop().unwrap();
+        assert!(wide.contains(&address.to_string()), "{wide}");
+    }
 }

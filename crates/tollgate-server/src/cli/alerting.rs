@@ -11,7 +11,9 @@ use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{AlertPhase, NoCheckpoints, Page, StoredAlert};
 use uuid::Uuid;
 
-use super::table::{Table, cell};
+use super::remote::print_line;
+use super::table::{Table, WIDTH, cell, clean, without_middle, wrapped};
+use super::units::age;
 use super::{log, runtime};
 use crate::clock::SystemClock;
 use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
@@ -20,6 +22,8 @@ use crate::failure::Failure;
 
 /// Alerts in a list.
 const LIST_MAX: u32 = 50;
+/// Before the detail of an alert.
+const INDENT: &str = "    ";
 
 #[derive(Args)]
 pub(super) struct AlertArgs {
@@ -48,6 +52,9 @@ struct ListArgs {
     /// Print JSON, one alert in a line.
     #[arg(long)]
     json: bool,
+    /// Print the table in full, also where it is wider than 80 columns.
+    #[arg(long, conflicts_with = "json")]
+    wide: bool,
 }
 
 #[derive(Args)]
@@ -78,21 +85,45 @@ fn list(args: ListArgs) -> Result<ExitCode, Failure> {
         alerts.iter().for_each(|alert| println!("{}", as_json(alert)));
         return Ok(ExitCode::SUCCESS);
     }
-    let mut table =
-        Table::new(["LEVEL", "ALERT", "RAISED", "RESOLVED", "TIMES", "SUBJECT", "DETAIL"]);
-    for alert in &alerts {
+    for line in lines(&alerts, args.wide) {
+        print_line(&line).map_err(|_| "the output can't be written")?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A row for each alert, and below it what happened.
+fn lines(alerts: &[StoredAlert], is_wide: bool) -> Vec<String> {
+    let head = ["LEVEL", "ALERT", "AGE", "ENDED", "TIMES", "SUBJECT"];
+    let mut table = Table::new(head).cuts(&["SUBJECT"]).wide(is_wide);
+    let since = |at| age(&format_time(at));
+    for alert in alerts {
+        let subject = alert.subject.to_string();
         table.row([
             alert.level.to_string(),
             alert.kind.to_string(),
-            format_time(alert.raised_at),
-            cell(alert.resolved_at.map(format_time).as_ref()),
+            since(alert.raised_at),
+            cell(alert.resolved_at.map(since).as_ref()),
             alert.times.to_string(),
-            alert.subject.to_string(),
-            alert.detail.to_string(),
+            if is_wide { subject } else { with_short_address(&subject) },
         ]);
     }
-    table.print().map_err(|_| "the output can't be written")?;
-    Ok(ExitCode::SUCCESS)
+    let mut rows = table.lines().into_iter();
+    let mut lines: Vec<String> = rows.next().into_iter().collect();
+    for (row, alert) in rows.zip(alerts) {
+        lines.push(row);
+        let room = if is_wide { usize::MAX } else { WIDTH - INDENT.len() };
+        let detail = wrapped(&clean(alert.detail.as_str()), room);
+        lines.extend(detail.into_iter().map(|line| format!("{INDENT}{line}")));
+    }
+    lines
+}
+
+fn with_short_address(subject: &str) -> String {
+    let short = |word: &str| match word.starts_with("0x") {
+        true => without_middle(word),
+        false => word.to_owned(),
+    };
+    subject.split(' ').map(short).collect::<Vec<_>>().join(" ")
 }
 
 fn as_json(alert: &StoredAlert) -> serde_json::Value {
@@ -138,4 +169,38 @@ fn test(args: TestArgs) -> Result<ExitCode, Failure> {
         }
         Ok(ExitCode::SUCCESS)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_model::alert::{AlertLevel, AlertSubject};
+    use tollgate_model::port::AlertKind;
+    use tollgate_model::{Address, ChainId, Submitter, Text};
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+
+    #[test]
+    fn alerts_with_long_details_fit() {
+        let now = SystemClock.now();
+        let of = Submitter::new(ChainId::new(421_614).unwrap(), Address::repeat_byte(0xaa));
+        let alert = StoredAlert {
+            alert_id: Uuid::now_v7(),
+            kind: AlertKind::ReservationsPilingUp,
+            subject: AlertSubject::account(of),
+            level: AlertLevel::Warning,
+            detail: Text::lossy(&"账户余额不足，需要充值 ".repeat(10)),
+            node: "one".to_owned(),
+            raised_at: now,
+            seen_at: now,
+            resolved_at: Some(now),
+            times: 1_234,
+            unseen: std::time::Duration::ZERO,
+        };
+        let narrow = lines(std::slice::from_ref(&alert), false);
+        assert!(narrow.iter().all(|line| line.width() <= WIDTH), "{narrow:#?}");
+        assert!(narrow[1].contains("chain 421614 0x") && narrow[1].contains('…'), "{narrow:#?}");
+        assert!(narrow.len() > 3 && narrow[2].starts_with("    账户余额不足"), "{narrow:#?}");
+        assert_eq!(lines(&[alert], true).len(), 3, "everything in two lines below the head");
+    }
 }

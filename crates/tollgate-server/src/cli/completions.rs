@@ -6,10 +6,11 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tollgate_api::{Completion, path};
+use unicode_width::UnicodeWidthStr;
 
 use super::remote::{self, Failed, RemoteArgs, print_line};
-use super::table::{cell, clean};
-use super::tx::show::to_the_second;
+use super::table::{WIDTH, cell, clean, cut, without_middle};
+use super::units::{clock, to_the_second};
 use crate::failure::Failure;
 
 /// Rows in a page.
@@ -67,7 +68,7 @@ pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
             for item in &page.items {
                 match remote.json {
                     true => print_line(item.get())?,
-                    false => print_line(&line(item))?,
+                    false => print_line(&line(item, remote.wide))?,
                 }
             }
             after = page.next;
@@ -80,16 +81,39 @@ pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn line(item: &RawValue) -> String {
+/// A line of at most 80 columns, or everything.
+fn line(item: &RawValue, is_wide: bool) -> String {
     let Ok(item) = serde_json::from_str::<Completion>(item.get()) else {
         return clean(item.get());
     };
-    clean(&format!(
-        "{:<8}  {}  {:<24}  {}  {}",
-        item.seq,
-        to_the_second(&item.time),
-        item.state_name().to_string(),
-        item.tx_id,
-        cell(item.request_id.as_ref())
-    ))
+    let (state, request) = (item.state_name().to_string(), cell(item.request_id.as_ref()));
+    if is_wide {
+        let time = to_the_second(&item.time);
+        return clean(&format!("{:<8}  {time}  {state:<24}  {}  {request}", item.seq, item.tx_id));
+    }
+    let time = clock(&item.time);
+    let time = time.split('.').next().unwrap_or_default();
+    let begin = format!("{:<6}  {time}  {state:<22}  {}  ", item.seq, without_middle(&item.tx_id));
+    let room = WIDTH.saturating_sub(begin.width());
+    clean(&(begin + &cut(&request, room.max(8))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_fits_a_terminal_unless_it_is_wanted_wide() {
+        let item = serde_json::json!({
+            "seq": 123_456, "kind": "final", "time": "2026-11-19T09:30:00.123456Z", "chainId": 1,
+            "txId": "0198c0de-7a11-7000-8000-00000000cafe", "requestId": "提币-2026-11-19-".repeat(3),
+            "submitter": "0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266",
+            "state": "FAILED_FINAL", "subState": "CANCELLED", "txHash": null, "nonce": null, "result": null,
+        });
+        let item = RawValue::from_string(item.to_string()).unwrap();
+        let shown = line(&item, false);
+        assert!(shown.width() <= WIDTH, "{} columns: {shown}", shown.width());
+        assert!(shown.starts_with("123456  09:30:00  FAILED_FINAL/CANCELLED  0198c0de…cafe  提币"));
+        assert!(line(&item, true).contains("0198c0de-7a11-7000-8000-00000000cafe"), "{shown}");
+    }
 }

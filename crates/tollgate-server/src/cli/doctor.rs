@@ -18,14 +18,12 @@ use tollgate_model::doctor::{
 use tollgate_model::ids::parse_address;
 
 use super::runtime;
-use super::table::{Table, cell, clean};
+use super::table::{Table, WIDTH, cell, clean, wrapped};
 use crate::config::duration;
 use crate::failure::Failure;
 
 /// Endpoints of one call (I13).
 const ENDPOINTS_MAX: usize = 16;
-/// The width of the output.
-const WIDTH: usize = 80;
 /// The widest name of an endpoint in the table.
 const NAME_MAX: usize = 32;
 /// The exit code if the endpoints don't tell enough.
@@ -33,10 +31,6 @@ const EXIT_UNKNOWN: u8 = 3;
 
 /// Ends with 0 if nothing keeps the account, 1 if it is stuck, 3 if the endpoints don't tell.
 #[derive(Args)]
-#[command(after_long_help = "Examples:\n  \
-    tollgate doctor 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 --rpc-url https://rpc.example.com\n  \
-    tollgate doctor 0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266 --rpc-url http://localhost:8545 \
-    --rpc-url https://rpc.example.com --json")]
 pub(super) struct DoctorArgs {
     /// Address of the account.
     #[arg(value_parser = address)]
@@ -112,11 +106,11 @@ fn print_endpoints(facts: &[EndpointFacts]) -> Result<(), Failure> {
 fn as_text(diagnosis: &Diagnosis) -> String {
     let mut text = format!("\n{}\n", diagnosis.health);
     for finding in &diagnosis.findings {
-        text.push_str(&wrapped(&clean(&finding.to_string()), "- ", "  "));
+        text.push_str(&marked(&clean(&finding.to_string()), "- ", "  "));
     }
     if let Some(remedy) = &diagnosis.remedy {
         text.push('\n');
-        text.push_str(&wrapped(&remedy_words(remedy), "To free it: ", "  "));
+        text.push_str(&marked(&remedy_words(remedy), "To free it: ", "  "));
     }
     text
 }
@@ -135,26 +129,11 @@ fn remedy_words(remedy: &Remedy) -> String {
     }
 }
 
-/// Lines of at most [`WIDTH`] characters, unless a word is longer.
-fn wrapped(text: &str, first: &str, further: &str) -> String {
-    let (mut lines, mut line, mut is_empty) = (String::new(), first.to_owned(), true);
-    for word in text.split_whitespace() {
-        let gap = usize::from(!is_empty);
-        if !is_empty && line.chars().count() + gap + word.chars().count() > WIDTH {
-            lines.push_str(line.trim_end());
-            lines.push('\n');
-            further.clone_into(&mut line);
-            is_empty = true;
-        }
-        if !is_empty {
-            line.push(' ');
-        }
-        line.push_str(word);
-        is_empty = false;
-    }
-    lines.push_str(line.trim_end());
-    lines.push('\n');
-    lines
+/// The text behind a mark, with further lines below it. What is left of a word that is wider stays whole.
+fn marked(text: &str, first: &str, further: &str) -> String {
+    let lines = wrapped(text, WIDTH - first.len().max(further.len()));
+    let marks = [first].into_iter().chain(std::iter::repeat(further));
+    lines.iter().zip(marks).map(|(line, mark)| format!("{mark}{line}\n")).collect()
 }
 
 fn as_json(address: Address, facts: &[EndpointFacts], diagnosis: &Diagnosis) -> Value {
@@ -188,20 +167,4 @@ fn as_json(address: Address, facts: &[EndpointFacts], diagnosis: &Diagnosis) -> 
         "remedy": remedy,
         "endpoints": facts.iter().map(endpoint).collect::<Vec<_>>(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_wrapped_at_the_width_and_words_stay_whole() {
-        let text = wrapped(&"word ".repeat(60), "- ", "  ");
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH));
-        assert!(
-            text.lines().count() > 3 && text.lines().skip(1).all(|line| line.starts_with("  w"))
-        );
-        let long = "x".repeat(200);
-        assert_eq!(wrapped(&long, "- ", "  "), format!("- {long}\n"));
-    }
 }

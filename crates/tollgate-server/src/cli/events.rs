@@ -16,7 +16,7 @@ use tollgate_hook::{HookSecret, Webhook, WebhookAnswer, WebhookOptions};
 
 use super::remote::{self, Failed, Remote, RemoteArgs, print_line};
 use super::table::{cell, clean};
-use super::tx::show::to_the_second;
+use super::units::to_the_second;
 use crate::clock::SystemClock;
 use crate::failure::Failure;
 

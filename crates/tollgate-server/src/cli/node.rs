@@ -1,4 +1,4 @@
-//! `tollgate serve` and `tollgate dev`.
+//! `tollgate serve`, and how a node is served until it is stopped.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -11,22 +11,16 @@ use futures_util::stream::FuturesUnordered;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tollgate_devchain::{DevChain, RunningDevChain, dev_accounts};
-use tollgate_evm::endpoint::EndpointConfig;
-use tollgate_model::Address;
-use tollgate_model::port::signer::Signer;
 use tollgate_model::secret::masked;
 use tollgate_server::{
     ConnectionLimits, Listener, ListenerKind, metrics_router, router, serve_listener,
 };
-use tollgate_signer::{Key, LocalSigner};
 use tracing::{info, warn};
 
-use super::devchain::new_chain;
 use super::logging::log;
 use super::runtime;
 use crate::compose::{Access, Keyring, Node, Sockets, start, survive_hangups};
-use crate::config::{DatabaseUrl, Loaded, NodeFlags, Purpose, Refused, Settings, duration, load};
+use crate::config::{Loaded, NodeFlags, Purpose, Refused, Settings, load};
 use crate::failure::Failure;
 use crate::service_manager::ServiceManager;
 
@@ -37,22 +31,10 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Connections of the operators' listener, besides those of the API's (I13).
 const OPERATOR_CONNECTIONS_MAX: usize = 256;
 
-/// The number of accounts that `dev` prints.
-const ACCOUNTS_SHOWN: usize = 3;
-
 #[derive(Args)]
 pub(super) struct ServeArgs {
     #[command(flatten)]
     flags: NodeFlags,
-}
-
-#[derive(Args)]
-pub(super) struct DevArgs {
-    #[command(flatten)]
-    flags: NodeFlags,
-    /// Time between two blocks of the dev chain.
-    #[arg(long, default_value = "1s", value_parser = duration, value_name = "DURATION")]
-    block_interval: Duration,
 }
 
 pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
@@ -81,76 +63,13 @@ pub(super) fn serve(args: ServeArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-pub(super) fn dev(args: DevArgs) -> Result<ExitCode, Failure> {
-    let loaded = load(args.flags.into_flags(), Purpose::Dev)?;
-    begin_log(&loaded, "warn,tollgate=info");
-    let database_is_given = loaded.is_given("database.url");
-    let events_are_given = loaded.is_given("events.enabled");
-    let mut settings = loaded.settings;
-    // Whoever tries Tollgate can follow events at once.
-    settings.events.enabled |= !events_are_given;
-    let listens = [Some(settings.node.listen), settings.operators.listen];
-    if listens.into_iter().flatten().any(|address| !address.ip().is_loopback()) {
-        return Err("listen: dev needs no key, so it listens on loopback only".into());
-    }
-    let mut signer = Keyring::open(&settings.keys).map_err(Refused::from)?;
-    let makes_chain = settings.chain.rpc_urls.is_empty() && settings.node.chains.is_empty();
-    if signer.accounts().is_empty() || makes_chain {
-        signer = signer.and(dev_signer()?);
-    }
-    runtime()?.block_on(async {
-        let sockets = Sockets::bind(&settings).await?;
-        let mut made = None;
-        if makes_chain {
-            let interval = args.block_interval;
-            made = Some(make_chain(&mut settings, database_is_given, interval).await?);
-        }
-        let address = sockets.api.local_addr()?;
-        let mut accounts = signer.accounts();
-        // The accounts of the dev chain come first, in their well-known order.
-        let known = |account: &Address| dev_accounts().iter().position(|a| a.address == *account);
-        accounts.sort_by_key(|account| known(account).unwrap_or(usize::MAX));
-        let node = start(&settings, address, signer, Access::Open).await?;
-        let tls = node.tls.api.is_some();
-        let page = page_url(address, tls);
-        log_start(&settings, Access::Open, (address, tls), &page);
-        let scheme = if tls { "https" } else { "http" };
-        println!("page       {page}");
-        println!("API        {scheme}://{address}");
-        for account in accounts.iter().take(ACCOUNTS_SHOWN) {
-            println!("account    {account}");
-        }
-        let done = run_until_stopped(node, sockets).await;
-        drop(made);
-        done
-    })
-}
-
-/// Starts a dev chain for this process, and makes a temporary database unless one is given.
-async fn make_chain(
-    settings: &mut Settings,
-    database_is_given: bool,
-    block_interval: Duration,
-) -> Result<(RunningDevChain, Option<tempfile::TempDir>), Failure> {
-    let chain = DevChain::start(new_chain(block_interval)).await?;
-    settings.chain.rpc_urls.push(EndpointConfig::new(chain.url()));
-    println!("dev chain  {}", chain.url());
-    if database_is_given {
-        return Ok((chain, None));
-    }
-    let folder = tempfile::tempdir()?;
-    settings.database.url = DatabaseUrl::sqlite(&folder.path().join("tollgate.db"));
-    Ok((chain, Some(folder)))
-}
-
-fn dev_signer() -> Result<LocalSigner, Failure> {
-    let keys: Result<Vec<Key>, _> =
-        dev_accounts().iter().map(|account| Key::from_bytes(&account.private_key)).collect();
-    Ok(LocalSigner::new(keys?))
-}
-
 /// Says where the node listens, and what is switched off.
-fn log_start(settings: &Settings, access: Access, (listen, tls): (SocketAddr, bool), page: &str) {
+pub(super) fn log_start(
+    settings: &Settings,
+    access: Access,
+    (listen, tls): (SocketAddr, bool),
+    page: &str,
+) {
     let no_auth = access == Access::Open;
     let metrics_listen = settings.metrics.listen.map(|address| address.to_string());
     let off = settings.switched_off().join(", ");
@@ -158,12 +77,12 @@ fn log_start(settings: &Settings, access: Access, (listen, tls): (SocketAddr, bo
 }
 
 /// The address of the pages for operators.
-fn page_url(address: SocketAddr, tls: bool) -> String {
+pub(super) fn page_url(address: SocketAddr, tls: bool) -> String {
     let scheme = if tls { "https" } else { "http" };
     format!("{scheme}://{address}/")
 }
 
-fn begin_log(loaded: &Loaded, default_level: &str) {
+pub(super) fn begin_log(loaded: &Loaded, default_level: &str) {
     log(loaded.settings.log.format, default_level);
     for warning in loaded.warnings() {
         warn!("{}", masked(warning));

@@ -81,7 +81,7 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
         for pool in &page.items {
             table.row([pool.name.clone(), pool.members.len().to_string()]);
         }
-        table.print_page(page.next.as_deref())
+        table.cuts(&["POOL"]).wide(remote.wide).print_page(page.next.as_deref())
     })
 }
 

@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
+use tollgate_api::header::NEXT_CURSOR;
 use tollgate_api::{ErrorCode, Problem};
 use tollgate_client::{Node, connect};
 use tollgate_http::{HttpError, Limits, TlsFiles};
@@ -74,6 +75,9 @@ pub(super) struct RemoteArgs {
     /// Print the API's JSON unchanged instead of tables.
     #[arg(long, global = true)]
     json: bool,
+    /// Print tables in full, also where they are wider than 80 columns.
+    #[arg(long, global = true, conflicts_with = "json")]
+    wide: bool,
 }
 
 fn node_url(url: &str) -> Result<String, String> {
@@ -143,6 +147,8 @@ pub(super) struct Remote {
     node: Node,
     url: String,
     pub(super) json: bool,
+    /// Tables are printed in full.
+    pub(super) wide: bool,
 }
 
 impl Remote {
@@ -215,6 +221,20 @@ impl Remote {
         }
     }
 
+    /// Reads a page of CSV: its text, and the cursor of the next page.
+    pub(super) async fn get_csv(&mut self, path: &str) -> Result<(String, Option<String>), Failed> {
+        let node = self.node.clone().with_accept("text/csv");
+        let answer = node.send(Method::GET, path, Bytes::new(), RESPONSE_TIMEOUT).await;
+        let answer = answer.map_err(|error| self.unreachable(&error))?;
+        let is_csv = answer.header("content-type").is_some_and(|it| it.starts_with("text/csv"));
+        let text = String::from_utf8_lossy(&answer.body).into_owned();
+        if answer.status == 200 && is_csv {
+            return Ok((text, answer.header(NEXT_CURSOR).map(str::to_owned)));
+        }
+        let problem = serde_json::from_str(&text).ok();
+        Err(Failed::Refused(Box::new(Refusal { status: answer.status, text, problem })))
+    }
+
     fn unreachable(&self, error: &HttpError) -> Failed {
         Failed::Unreachable(format!("{} can't be reached: {error}", self.url))
     }
@@ -276,7 +296,7 @@ where
     F: AsyncFnOnce(&mut Remote) -> Result<(), Failed>,
 {
     let RemoteArgs { url, chain_id, api_key, api_key_file, ca_file, .. } = args;
-    let RemoteArgs { client_cert_file, client_key_file, json, .. } = args;
+    let RemoteArgs { client_cert_file, client_key_file, json, wide, .. } = args;
     let api_key = match api_key_file {
         Some(file) => Some(key_in(&file)?),
         None => api_key,
@@ -291,7 +311,7 @@ where
     }
     // Without user, password and path, which may be secrets.
     let url = masked(&url_place(&url, &["http", "https"])?);
-    let mut remote = Remote { node, url, json };
+    let mut remote = Remote { node, url, json, wide };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let late = format!("{} has not answered within {limit:?}", remote.url);
     let ended = runtime.block_on(async { tokio::time::timeout(limit, command(&mut remote)).await });
@@ -334,6 +354,12 @@ pub(super) fn key_in(file: &Path) -> Result<String, Failure> {
         "" => Err(named("is empty".to_owned()).into()),
         key => Ok(key.to_owned()),
     }
+}
+
+/// Prints a text that ends with a line end; fails when nobody reads the output any more.
+pub(super) fn print_text(text: &str) -> Result<(), Failed> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Failed::NoReader)
 }
 
 /// Prints a line; fails when nobody reads the output any more.

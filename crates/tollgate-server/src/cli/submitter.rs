@@ -1,5 +1,8 @@
 //! `tollgate submitter`: lists the submitters of a node and changes them.
 
+mod nonces;
+mod show;
+
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -10,16 +13,15 @@ use serde::de::DeserializeOwned;
 use tollgate_api::{
     AccountChange, CursorMoved, ErrorCode, FillNonces, Filled, ModeChanged, NewAccount, NewCursor,
     NewMode, Number, Reason, Reconciled, RequiredReason, StatusChanged, Submitter, SubmitterPage,
-    format_eth, parse_amount, path,
+    parse_amount, path,
 };
 use tollgate_model::U256;
 use tollgate_model::fill::{FILL_MAX, FillWith};
 use tollgate_model::nonce::Mode;
 
 use super::remote::{self, Answer, Failed, Remote, RemoteArgs, print_line};
-use super::table::{Fields, Table, cell};
-use super::tx::show::blocked_by;
 use crate::failure::Failure;
+use show::{fields, table};
 
 /// The pause between two reads of how far a fill is.
 const FILL_PAUSE: Duration = Duration::from_millis(500);
@@ -56,6 +58,8 @@ enum SubmitterCommand {
     Fill(FillArgs),
     /// Move the next nonce forward to a count that only one endpoint reports.
     Advance(AdvanceArgs),
+    /// Reserve nonces for a program that sends by itself, and report what became of them.
+    Nonces(nonces::NoncesArgs),
 }
 
 #[derive(Args)]
@@ -203,6 +207,7 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
         }
         SubmitterCommand::Reconcile(args) => reconcile(remote, &args.address).await,
         SubmitterCommand::Fill(args) => fill(remote, args).await,
+        SubmitterCommand::Nonces(args) => nonces::run(remote, args).await,
         SubmitterCommand::Advance(args) => {
             let next_nonce = Some(args.next_nonce.into());
             let body = NewCursor { next_nonce, reason: Some(args.of.reason) };
@@ -276,20 +281,7 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
     let params = [("limit", Some(args.limit.to_string())), ("cursor", args.cursor)];
     let page = remote.get(&path::with_query(path::SUBMITTERS, &params)).await?;
     remote.print(&page, |page: &SubmitterPage| {
-        let mut table =
-            Table::new(["ADDRESS", "STATUS", "MODE", "NEXT", "OPEN", "OLDEST", "OWNER"]);
-        for one in &page.items {
-            table.row([
-                one.address.clone(),
-                one.status.to_string(),
-                one.mode.to_string(),
-                cell(one.next_nonce.as_ref()),
-                one.depth.values().sum::<u64>().to_string(),
-                cell(one.oldest_pending_seconds.map(|seconds| format!("{seconds}s")).as_ref()),
-                cell(one.owner.as_ref()),
-            ]);
-        }
-        table.print_page(page.next.as_deref())
+        table(&page.items).wide(remote.wide).print_page(page.next.as_deref())
     })
 }
 
@@ -399,54 +391,4 @@ fn nothing_filled(filled: &Filled, count: u64) -> Option<String> {
 async fn passed(remote: &mut Remote, path: &str, first: u64) -> Result<u64, Failed> {
     let shown: Submitter = remote.get_patiently(path).await?.value;
     Ok(shown.chain_nonce.unwrap_or_default().saturating_sub(first))
-}
-
-fn fields(one: &Submitter) -> Fields {
-    let mut fields = Fields::default();
-    fields.add("submitter", &one.address);
-    fields.add("chain", one.chain_id);
-    fields.add("status", &one.status);
-    fields.add_some("reason", one.status_reason.as_ref());
-    fields.add_some("blocked by", one.blocked_by.as_ref().map(blocked_by));
-    fields.add_some("label", one.label.as_ref());
-    fields.add_some("key", one.key.as_ref());
-    if !one.enabled {
-        fields.add("disabled", "new transactions are refused");
-    }
-    fields.add("mode", &one.mode);
-    fields.add("window", format!("{} (of the {})", one.window, one.settings.window.from));
-    for (name, setting) in [
-        ("max fee per gas", &one.settings.max_fee_per_gas),
-        ("max tx fee", &one.settings.max_tx_fee),
-    ] {
-        let shown = |value: &String| format!("{value} wei (of the {})", setting.from);
-        fields.add_some(name, setting.value.as_ref().map(shown));
-    }
-    let value = one.settings.max_value.as_ref();
-    fields.add_some("max value", value.map(|value| format!("{value} wei")));
-    fields.add_some("allowed calls", one.settings.allowed_calls.as_ref().map(|it| it.join(" ")));
-    fields.add_some("owner", one.owner.as_ref());
-    fields.add_some("token", one.fencing_token);
-    fields.add_some("next nonce", one.next_nonce);
-    fields.add_some("chain nonce", one.chain_nonce);
-    for state in ["QUEUED", "ALLOCATED", "TRACKING", "STUCK"] {
-        fields.add_some(&state.to_lowercase(), one.depth.get(state));
-    }
-    fields.add_some("oldest", one.oldest_pending_seconds.map(|seconds| format!("{seconds}s")));
-    fields.add_some("holes", holes(one));
-    fields.add_some("balance", one.balance.as_deref().map(format_eth));
-    fields
-}
-
-/// The nonces of holes, and how many more there are; "none" if the chain was asked and waits for nothing.
-fn holes(one: &Submitter) -> Option<String> {
-    let shown = one.holes.as_ref()?;
-    let nonces = shown.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
-    let more = one.hole_count.unwrap_or_default().saturating_sub(shown.len() as u64);
-    Some(match (shown.len(), more) {
-        (0, 0) => "none".to_owned(),
-        (1, 0) => format!("nonce {nonces}"),
-        (_, 0) => format!("nonces {nonces}"),
-        (_, more) => format!("nonces {nonces} and {more} more"),
-    })
 }

@@ -1,6 +1,8 @@
 //! `tollgate tx`: creates transactions, shows and follows them, and acts on them.
 
+mod batch;
 mod follow;
+mod history;
 mod send;
 pub(super) mod show;
 
@@ -13,7 +15,7 @@ use tollgate_api::{
 };
 use tollgate_model::U256;
 
-use super::remote::{self, Answer, Failed, Remote, RemoteArgs};
+use super::remote::{self, Answer, Failed, Remote, RemoteArgs, print_text};
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -28,10 +30,18 @@ pub(super) struct TxArgs {
 enum TxCommand {
     /// Create a transaction; with --wait, follow it until it is final.
     Send(send::SendArgs),
+    /// Create transactions of JSON lines, with an answer to each.
+    Batch(batch::BatchArgs),
+    /// Create a transaction of signed bytes.
+    Raw(send::RawArgs),
+    /// Try a transaction on the chain and show its cost; nothing is stored and no nonce is used.
+    Simulate(send::SimulateArgs),
     /// Show a transaction.
     Get(GetArgs),
     /// List transactions, newest first.
     List(ListArgs),
+    /// Show the audit trail of a transaction: who did what, on which node, and why.
+    History(history::HistoryArgs),
     /// Follow a transaction until it is final, with a line for each change.
     Watch(WatchArgs),
     /// Cancel a transaction. A queued one is dropped; otherwise its nonce is consumed by a zero-value
@@ -86,6 +96,9 @@ struct ListArgs {
     /// Cursor of the next page, as the previous page gave it.
     #[arg(long)]
     cursor: Option<String>,
+    /// Print CSV.
+    #[arg(long, conflicts_with_all = ["json", "wide"])]
+    csv: bool,
 }
 
 #[derive(Args)]
@@ -135,6 +148,10 @@ struct ReplaceArgs {
 pub(super) fn run(args: TxArgs) -> Result<ExitCode, Failure> {
     remote::run(args.remote, async |remote| match args.command {
         TxCommand::Send(args) => send::run(remote, args).await,
+        TxCommand::Batch(args) => batch::run(remote, args).await,
+        TxCommand::Raw(args) => send::raw(remote, args).await,
+        TxCommand::Simulate(args) => send::simulate(remote, args).await,
+        TxCommand::History(args) => history::run(remote, args).await,
         TxCommand::Get(args) => get(remote, args).await,
         TxCommand::List(args) => list(remote, args).await,
         TxCommand::Watch(args) => follow::watch(remote, &args.tx_id).await,
@@ -160,10 +177,20 @@ async fn get(remote: &mut Remote, args: GetArgs) -> Result<(), Failed> {
     }
     if args.operator {
         let found: Answer<OperatorTx> = remote.get(&path).await?;
-        return remote.print(&found, show::operator_tx);
+        let needed = needed(remote, &found.value.tx).await;
+        return remote.print(&found, |tx| show::operator_tx(tx, needed));
     }
     let found: Answer<Tx> = remote.get(&path).await?;
-    remote.print(&found, show::tx)
+    let needed = needed(remote, &found.value).await;
+    remote.print(&found, |tx| show::tx(tx, needed))
+}
+
+/// The number of blocks that make a transaction final, if the table shows how many it has.
+async fn needed(remote: &mut Remote, tx: &Tx) -> Option<u64> {
+    if remote.json || show::progress(tx, None).is_none() {
+        return None;
+    }
+    follow::blocks_needed(remote, tx.chain_id).await
 }
 
 async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
@@ -175,8 +202,17 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
         ("cursor", args.cursor),
         ("limit", Some(args.limit.to_string())),
     ];
-    let page: Answer<TxPage> = remote.get(&path::with_query(path::TX, &params)).await?;
-    remote.print(&page, show::list)
+    let path = path::with_query(path::TX, &params);
+    if args.csv {
+        let (text, next) = remote.get_csv(&path).await?;
+        print_text(&text)?;
+        if let Some(next) = next {
+            eprintln!("more with --cursor {next}");
+        }
+        return Ok(());
+    }
+    let page: Answer<TxPage> = remote.get(&path).await?;
+    remote.print(&page, |page| show::list(page, remote.wide))
 }
 
 async fn act(remote: &mut Remote, action: &str, args: ActionArgs) -> Result<(), Failed> {

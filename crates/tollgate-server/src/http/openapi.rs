@@ -159,6 +159,7 @@ pub(crate) fn base() -> OpenApi {
             tag("submitters", "The accounts that send."),
             tag("pools", "Sets of accounts that share the load."),
             tag("chains", "The chains that a node serves."),
+            tag("nodes", "The processes that share the database."),
             tag("keys", "What callers show, and what it allows."),
             tag("nonces", "For callers that sign and send by themselves."),
             tag("health", "For load balancers and supervisors."),

@@ -12,6 +12,7 @@ use axum::Router;
 use axum::extract::State;
 use tollgate_api::{Chain, ChainList, ChainWithEndpoints, Endpoint, ErrorCode, Ready};
 use tollgate_engine::Engine;
+use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{FeedFilter, Page, Store};
 use tollgate_model::{ChainId, Seq};
@@ -331,12 +332,17 @@ impl ServedChain {
             }
             (Some(_), Some(_)) => ("ready", None),
         };
+        let confirmations_needed = match self.started.get().map(|it| it.api.engine.finality()) {
+            Some(FinalityRule::Confirmations(needed)) => Some(needed),
+            Some(FinalityRule::Safe | FinalityRule::Finalized) | None => None,
+        };
         Chain {
             chain_id: self.id.get(),
             name: self.name.clone(),
             status: status.into(),
             detail,
             head: head.map(|head| head.number),
+            confirmations_needed,
         }
     }
 }

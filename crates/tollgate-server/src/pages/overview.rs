@@ -146,7 +146,7 @@ fn totals(rows: &[Row]) -> Totals {
 }
 
 fn card(chain: &ServedChain, nodes: &[LiveNode], submitters: &[Submitter]) -> ChainCard {
-    let Chain { chain_id, name, status, detail, head } = chain.shown();
+    let Chain { chain_id, name, status, detail, head, .. } = chain.shown();
     let endpoints = chain.endpoints();
     let status = match &*status {
         "ready" => Badge { class: "confirmed", sign: "✓", words: "ready" },

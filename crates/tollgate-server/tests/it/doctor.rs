@@ -85,6 +85,25 @@ async fn endpoint_that_hides_its_pool_or_fails_leaves_the_answer_open() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn error_of_an_endpoint_is_shown_with_the_class_and_the_reason_of_explain() {
+    let chain = chain().await;
+    let message = "daily request count exceeded, request rate limited";
+    let fault = Fault::Rpc { code: -32_005, message: message.to_owned() };
+    let limited = chain.second_view(ViewOptions::default()).await.unwrap();
+    assert!(limited.fail(FaultRule::always("eth_getBalance", fault)));
+    let (text, json) = doctor(&[&limited.url()]).await;
+    let explained = Ran::of(command().args(["explain", "--code", "-32005", message]));
+    let of = |name: &str| {
+        let line = explained.out.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("no {name} in {explained:?}")).trim().to_owned()
+    };
+    let words = format!("{message} ({}: {})", of("class"), of("why"));
+    assert_eq!(json["endpoints"][0]["error"], json!(words), "{json}");
+    let shown = text.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(&words.split_whitespace().collect::<Vec<_>>().join(" ")), "{text:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn endpoints_of_different_chains_are_told() {
     let one = chain().await;
     let anvil = Anvil::start(&["--chain-id", "4242"]).await;

@@ -1,14 +1,13 @@
 //! The examples of the README and of the pages about the API and the command line are run as they
 //! stand, and answer as shown.
 
-use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Program, command, free_port};
+use crate::program::{Program, command, free_port, http};
 
 /// Stands for what is different each time.
 const ANYTHING: &str = "…";
@@ -17,18 +16,19 @@ const SEPARATOR: char = '\u{1e}';
 /// The node's address in the pages.
 const HOST: &str = "localhost:8550";
 /// A block that contains one of these is an example that is run.
-const RUN: [&str; 6] = [
+const RUN: [&str; 7] = [
     "curl ",
     "tollgate tx ",
     "tollgate submitter ",
     "tollgate pool ",
     "tollgate completions",
+    "tollgate nodes",
     "tollgate explain ",
 ];
 /// A node that has not come up by then does not.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
-/// `tollgate dev`, as a user starts it; only its blocks come faster.
+/// `tollgate dev`, as a user starts it.
 pub(crate) struct Node {
     _program: Program,
     pub(crate) host: String,
@@ -38,14 +38,23 @@ impl Node {
     pub(crate) fn start() -> Self {
         let host = format!("127.0.0.1:{}", free_port());
         let mut command = command();
-        command.args(["dev", "--listen", &host, "--block-interval", "100ms"]);
+        command.args(["dev", "--listen", &host]);
         let node = Self { _program: Program::start(&mut command), host };
         let begun = Instant::now();
-        while TcpStream::connect(&node.host).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "the node does not listen");
+        // The port is taken before the chain is there: the first call must not come too early.
+        while !node.is_ready() {
+            assert!(begun.elapsed() < PATIENCE, "the node is not ready");
             std::thread::sleep(Duration::from_millis(50));
         }
         node
+    }
+}
+
+impl Node {
+    fn is_ready(&self) -> bool {
+        let request = "GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
+        let port = self.host.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap();
+        http(port, request).is_some_and(|answer| answer.starts_with("HTTP/1.1 200"))
     }
 }
 

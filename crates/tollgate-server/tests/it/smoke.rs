@@ -62,6 +62,9 @@ const ROWS: &[(&str, &[Row])] = &[
     ("events test", &[Ends("--config {receivers}", "taken")]),
     ("explain", &[Ends("nonce_too_low", "find_receipts"), Ends("", "\"class\"")]),
     ("health", &[Ends("--url {node}", "ready"), Ends("--live --url {node}", "alive")]),
+    ("keys import", &[Ends("{copy} --key-file {keys} --password-file {password}", "0x")]),
+    ("keys list", &[Ends("{folder}", "ACCOUNT")]),
+    ("keys new", &[Ends("{copy} --password-file {password}", "0x")]),
     (
         "migrate",
         &[
@@ -70,6 +73,7 @@ const ROWS: &[(&str, &[Row])] = &[
             Ends("--config {file}", "up to date"),
         ],
     ),
+    ("nodes", &[Ends("--url {node}", "alive")]),
     ("openapi", &[Ends("", "\"openapi\"")]),
     ("pool list", &[Ends("--url {node}", "POOL")]),
     ("pool remove", &[Ends("{pool} --url {node}", "removed")]),
@@ -92,6 +96,16 @@ const ROWS: &[(&str, &[Row])] = &[
             ),
         ],
     ),
+    (
+        "shell-completions",
+        &[
+            Ends("bash", "_tollgate()"),
+            Ends("elvish", "tollgate;tx"),
+            Ends("fish", "complete -c tollgate"),
+            Ends("powershell", "Register-ArgumentCompleter"),
+            Ends("zsh", "#compdef tollgate"),
+        ],
+    ),
     ("submitter add", &[Ends("caller --address {new} --url {node}", "caller")]),
     ("submitter advance", &[Ends("{doubted} 100 --reason x --url {node}", "was next")]),
     (
@@ -103,15 +117,25 @@ const ROWS: &[(&str, &[Row])] = &[
     ),
     ("submitter list", &[Ends("--url {node}", "ADDRESS")]),
     ("submitter mode", &[Ends("{to} strict --reason x --url {node}", "strict")]),
+    ("submitter nonces list", &[Ends("{holder} --url {node}", "NONCE")]),
+    (
+        "submitter nonces recyclable",
+        &[Ends("{holder} {reserved} --reason x --url {node}", "RECYCLABLE")],
+    ),
+    ("submitter nonces reserve", &[Ends("{holder} --url {node}", "owner token")]),
+    ("submitter nonces used", &[Ends("{holder} {reserved} --tx-hash {hash} --url {node}", "USED")]),
     ("submitter pause", &[Ends("{to} --reason x --url {node}", "PAUSED")]),
     ("submitter reconcile", &[Ends("{from} --url {node}", "step")]),
     ("submitter remove", &[Ends("{opened} --url {node}", "removed")]),
     ("submitter resume", &[Ends("{to} --reason x --url {node}", "ACTIVE")]),
     ("submitter set", &[Ends("{from} --window 32 --url {node}", "32 (of the account)")]),
     ("submitter show", &[Ends("{from} --url {node}", "next nonce")]),
+    ("tx batch", &[Ends("{creates} --url {node}", "202")]),
     ("tx cancel", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx get", &[Ends("{final} --url {node}", "CONFIRMED")]),
-    ("tx list", &[Ends("--url {node}", "STATE")]),
+    ("tx history", &[Ends("{final} --url {node}", "finalised")]),
+    ("tx list", &[Ends("--url {node}", "STATE"), Ends("--csv --url {node}", "txId,")]),
+    ("tx raw", &[Refuses("0x02 --url {node}", "rawTx")]),
     (
         "tx replace",
         &[Ends(
@@ -122,6 +146,7 @@ const ROWS: &[(&str, &[Row])] = &[
     ("tx resolve", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx resubmit", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx send", &[Ends("--from {from} --to {to} --url {node}", "state")]),
+    ("tx simulate", &[Ends("--from {from} --to {to} --url {node}", "max cost")]),
     ("tx speed-up", &[Ends("{pending} --url {node}", "outcome")]),
     ("tx watch", &[Ends("{final} --url {node}", "CONFIRMED")]),
 ];
@@ -188,8 +213,8 @@ impl Place {
     async fn new(binary: PathBuf) -> Self {
         let port = free_port();
         let mut dev = command(&binary);
-        dev.args(["dev", "--block-interval", "50ms", "--finality", "confirmations:2"]);
-        dev.args(["--listen", &format!("127.0.0.1:{port}")]).env("TOLLGATE_EVENTS_ENABLED", "true");
+        dev.args(["dev", "--block-interval", "50ms", "--listen", &format!("127.0.0.1:{port}")]);
+        dev.env("TOLLGATE_EVENTS_ENABLED", "true").env("TOLLGATE_RESERVATIONS_ENABLED", "true");
         let node = Program::start(&mut dev);
         let chain = node.line_with("dev chain").await;
         let rpc_url = chain.split_whitespace().last().unwrap().to_owned();
@@ -197,6 +222,7 @@ impl Place {
         let folder = tempfile::tempdir().unwrap();
         let key = dev_accounts()[0].private_key.to_string();
         std::fs::write(folder.path().join("keys"), key).unwrap();
+        std::fs::write(folder.path().join("password"), "correct horse").unwrap();
         let file = format!(
             "database.url = \"sqlite:{}\"\nretention = {{ finished_after = \"1h\", mode = \"drop\" }}\n",
             folder.path().join("f.db").display()
@@ -254,7 +280,25 @@ impl Place {
         account(2)
     }
 
-    /// The arguments with everything filled in.
+    /// A nonce of the last account that a caller holds, and the proof.
+    fn reserved(&self) -> [String; 3] {
+        let reserve = ["submitter", "nonces", "reserve", &account(9), "--url", &self.url, "--json"];
+        let held: serde_json::Value =
+            serde_json::from_str(&run(&self.binary, &reserve).out).unwrap();
+        let token = held["ownerToken"].as_str().unwrap().to_owned();
+        [held["nonce"].to_string(), "--owner-token".to_owned(), token]
+    }
+
+    /// A file with one create.
+    fn creates(&self) -> String {
+        let file = self.folder.path().join(format!("{}.jsonl", free_port()));
+        let create = json!({
+            "submitter": account(0), "requestId": "of a batch", "payload": { "to": account(1), "value": "1" },
+        });
+        std::fs::write(&file, create.to_string()).unwrap();
+        file.display().to_string()
+    }
+
     /// A SQLite database that no node uses.
     fn migrated(&self) -> String {
         let file = self.folder.path().join(format!("{}.db", free_port()));
@@ -299,8 +343,12 @@ impl Place {
         let mut filled = Vec::new();
         for word in args.split_whitespace() {
             let file = |name: &str| self.folder.path().join(name).display().to_string();
-            if word == "{key}" {
-                filled.extend(self.key());
+            if let Some(several) = match word {
+                "{key}" => Some(self.key()),
+                "{reserved}" => Some(self.reserved()),
+                _ => None,
+            } {
+                filled.extend(several);
                 continue;
             }
             let word = match word {
@@ -316,6 +364,11 @@ impl Place {
                 "{opened}" => self.opened(),
                 "{doubted}" => self.doubted().await,
                 "{keys}" => file("keys"),
+                "{password}" => file("password"),
+                "{folder}" => file(""),
+                "{creates}" => self.creates(),
+                "{holder}" => account(9),
+                "{hash}" => format!("0x{}", "ab".repeat(32)),
                 "{file}" => file("tollgate.toml"),
                 "{sqlite}" => format!("sqlite:{}", file(&format!("{}.db", free_port()))),
                 "{migrated}" => self.migrated(),
@@ -394,6 +447,22 @@ async fn every_command_of_the_help_runs_in_the_shipped_build() {
     for (name, runs) in ROWS {
         for row in *runs {
             place.try_out(name, row).await;
+        }
+    }
+}
+
+#[test]
+fn help_of_every_command_ends_with_examples_in_the_shipped_build() {
+    let binary = binary();
+    for command in leaves(&binary, &[]) {
+        let words: Vec<&str> = command.iter().map(String::as_str).collect();
+        for help in ["-h", "--help"] {
+            let ran = run(&binary, &[&words[..], &[help]].concat());
+            let (_, examples) = ran.out.split_once("\nExamples:\n").unwrap_or_default();
+            assert!(
+                examples.contains(&format!("tollgate {}", words.join(" "))),
+                "{words:?}: {ran:?}"
+            );
         }
     }
 }

@@ -436,3 +436,23 @@ fn unsupported_signed_bytes_are_refused_with_the_reason() {
     high_s[at] = 0x26;
     assert_eq!(refused(&high_s), RecoverError::BadSignature);
 }
+
+#[test]
+fn encrypted_key_is_decrypted_with_its_password_only() {
+    let key = Key::from_hex(SECRET).unwrap();
+    let fresh =
+        |byte: u8| keystore::Freshness { salt: [byte; 32], iv: [byte; 16], id: "x".to_owned() };
+    let json = keystore::encrypt(&key, "correct horse", &fresh(1)).unwrap();
+    assert!(!json.contains(SECRET), "{json}");
+    let opened = keystore::decrypt(&json, "correct horse").unwrap();
+    assert_eq!(opened.address(), key.address());
+    let wrong = keystore::decrypt(&json, "wrong horse").unwrap_err();
+    assert_eq!(wrong, keystore::KeystoreError::WrongPassword);
+    assert_ne!(json, keystore::encrypt(&key, "correct horse", &fresh(2)).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a"), &json).unwrap();
+    std::fs::write(folder.path().join("b"), "no keystore").unwrap();
+    let listed = tollgate_signer::accounts_in_keystore_dir(folder.path()).unwrap();
+    let accounts: Vec<_> = listed.iter().map(|(_, account)| *account).collect();
+    assert_eq!(accounts, [Some(key.address()), None]);
+}

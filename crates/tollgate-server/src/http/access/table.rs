@@ -33,6 +33,7 @@ pub(crate) const CALLS: &[(&str, &str, Needed)] = &[
     ("GET", "/docs/errors/{code}", Needed::Public),
     ("GET", "/metrics", READ),
     ("GET", "/api/v1/chains", READ),
+    ("GET", "/api/v1/nodes", READ),
     ("POST", "/api/v1/tx", SUBMIT),
     ("POST", "/api/v1/tx/batch", SUBMIT),
     ("GET", "/api/v1/tx", READ),
