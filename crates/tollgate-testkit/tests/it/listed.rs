@@ -106,7 +106,7 @@ fn is_in(modules: &[(String, BTreeSet<String>)], name: &str) -> bool {
         let padded = format!("::{module}::");
         let ends = |modules: &str| padded.ends_with(&format!("::{modules}::"));
         match test {
-            "*" => padded.contains(&format!("::{wanted}::")),
+            "*" => padded.contains(&format!("::{wanted}::")) || ends(inline),
             _ => wanted.is_empty() || ends(wanted) || ends(inline),
         }
     };
