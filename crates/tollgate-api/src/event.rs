@@ -45,6 +45,10 @@ pub struct Event {
     pub datacontenttype: Cow<'static, str>,
     /// The event's place in the log.
     pub seq: u64,
+    /// The trace of the request that made the transaction, if it had one (the extension of CloudEvents for traces).
+    #[schema(example = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub traceparent: Option<String>,
     /// The change.
     pub data: EventData,
 }
@@ -118,6 +122,7 @@ impl From<&NumberedEvent> for Event {
             time: format_time(*at),
             datacontenttype: "application/json".into(),
             seq: seq.get(),
+            traceparent: tx.and_then(|tx| tx.trace).map(|trace| trace.to_string()),
             data: EventData {
                 chain_id: chain_id.get(),
                 submitter: address,
@@ -147,6 +152,7 @@ mod tests {
 
     use super::*;
 
+    const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     const TX_ID: &str = "019a8b7c-0000-7000-8000-000000000001";
 
     /// An event of a kind, as `docs/events.md` shows it.
@@ -159,6 +165,7 @@ mod tests {
             tx_hash: is_sent.then_some(B256::repeat_byte(0x22)),
             block: is_mined.then_some((21_000_000, B256::repeat_byte(0x33))),
             new_fork: false,
+            trace: Some(TRACEPARENT.parse().unwrap()).filter(|_| version == 1),
         };
         let pending = TxState::Tracking(Tracking::Pending);
         let tx = match kind {

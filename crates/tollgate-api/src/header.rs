@@ -21,6 +21,9 @@ pub const CALLER: &str = "tollgate-caller";
 pub const HOPS: &str = "tollgate-hops";
 /// The trace id, on requests and on answers. The name is the one that proxies know.
 pub const TRACE_ID: &str = "x-request-id";
+/// On a request: the caller's trace, as in the W3C's Trace Context. On a question to a stuck hook: the trace of the
+/// request that made the transaction.
+pub const TRACEPARENT: &str = "traceparent";
 /// On a request: the wait that the caller wishes for (RFC 7240).
 pub const PREFER: &str = "prefer";
 /// On an answer: the wait that was applied.

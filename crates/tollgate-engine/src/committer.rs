@@ -13,9 +13,11 @@ use tokio::time::Instant;
 use tollgate_metrics::{ChainMetrics, CommitResult, FencedOp};
 use tollgate_model::NodeId;
 use tollgate_model::event::EventKinds;
+use tollgate_model::port::span::SpanSink;
 use tollgate_model::port::{FencedBatch, Section, SectionOutcome, Store, StoreError};
 use tracing::error;
 
+use crate::spans::{record_commit, traces_of};
 use crate::supervisor::{ActorGroup, supervise};
 
 /// Two overlap: one waits for the disk while the other is being put together.
@@ -46,11 +48,13 @@ impl Committer {
         (batch_max, events): (usize, EventKinds),
         actors: &ActorGroup,
         metrics: &Arc<ChainMetrics>,
+        spans: &Arc<dyn SpanSink>,
     ) -> Self {
         let lane = |_| {
             let (jobs, inbox) = mpsc::channel(WAITING_MAX);
             let (store, node, metrics) = (store.clone(), node.clone(), metrics.clone());
-            let lane = Arc::new(Lane { store, node, batch_max, events, metrics });
+            let spans = spans.clone();
+            let lane = Arc::new(Lane { store, node, batch_max, events, metrics, spans });
             let inbox = Arc::new(Mutex::new(inbox));
             supervise(actors, "committer", move || lane.clone().run(inbox.clone()));
             jobs
@@ -94,6 +98,7 @@ struct Lane {
     batch_max: usize,
     events: EventKinds,
     metrics: Arc<ChainMetrics>,
+    spans: Arc<dyn SpanSink>,
 }
 
 impl Lane {
@@ -122,13 +127,18 @@ impl Lane {
         }
         let metrics = &self.metrics;
         metrics.writer_batch_submitters.observe_count(sections.len());
-        metrics.writer_batch_size.observe_count(sections.iter().map(Section::ops).sum());
+        let operations = sections.iter().map(Section::ops).sum();
+        metrics.writer_batch_size.observe_count(operations);
+        let traces = traces_of(&*self.spans, &sections);
         let begun = Instant::now();
         let outcomes = match FencedBatch::new(self.node.clone(), sections) {
             Ok(batch) => self.store.commit(&batch.with_events(self.events)).await,
             Err(invalid) => Err(invalid.into()),
         };
-        metrics.commit_seconds.observe(begun.elapsed());
+        let took = begun.elapsed();
+        metrics.commit_seconds.observe(took);
+        let size = (replies.len(), operations);
+        record_commit(&*self.spans, &traces, (took, outcomes.is_err()), size);
         self.count(&outcomes, replies.len());
         match outcomes {
             Ok(outcomes) => {

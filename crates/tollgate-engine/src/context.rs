@@ -11,6 +11,7 @@ use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
+use tollgate_model::port::span::SpanSink;
 use tollgate_model::port::{Alerts, AttemptKind, Checkpoints, NewAttempt, Store};
 use tollgate_model::refusal::{AttemptCost, TxLimits};
 use tollgate_model::{ChainId, NodeId, Submitter, TxHash};
@@ -39,6 +40,7 @@ pub(crate) struct Context {
     pub(crate) policies: Policies,
     pub(crate) alerts: Arc<dyn Alerts>,
     pub(crate) metrics: Arc<ChainMetrics>,
+    pub(crate) spans: Arc<dyn SpanSink>,
     pub(crate) actors: ActorGroup,
     pub(crate) options: EngineOptions,
     pub(crate) committer: Committer,

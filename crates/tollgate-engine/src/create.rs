@@ -1,6 +1,7 @@
 //! Creates as callers hand them to an engine, and their answers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use thiserror::Error;
 use tokio::sync::oneshot;
@@ -12,7 +13,7 @@ use tollgate_model::port::signer::PreSigned;
 use tollgate_model::port::{AttemptKind, Fees, KnownRequest, NewAttempt, Payload, TxRecord};
 use tollgate_model::refusal::{NoEstimate, Refusal};
 use tollgate_model::schedule::BadSchedule;
-use tollgate_model::{Intent, Nonce, PrivateRoute, RequestId, Submitter, Text, TxId};
+use tollgate_model::{Intent, Nonce, PrivateRoute, RequestId, Submitter, Text, TraceParent, TxId};
 
 use crate::errors::Unserved;
 
@@ -47,6 +48,11 @@ impl CreateTimer {
         Self { metrics: metrics.clone(), begun: Instant::now() }
     }
 
+    /// The time since the create arrived.
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
     pub(crate) fn note(&self, answer: &Result<Created, CreateError>) {
         if let Ok(Created::New(_)) = answer {
             self.metrics.tx_accepted_seconds.observe(self.begun.elapsed());
@@ -69,6 +75,72 @@ fn result_of(answer: &Result<Created, CreateError>) -> Option<CreateResult> {
         Err(CreateError::Unserved(_)) => CreateResult::Unavailable,
         Err(_) => CreateResult::Refused,
     })
+}
+
+/// A create that was looked up and filled in. Nothing of it is written yet.
+#[derive(Debug)]
+pub enum PreparedCreate {
+    /// The same request was made before: this is its transaction (I7).
+    Known(TxId),
+    /// The submitter's worker decides about it.
+    New(Box<NewCreate>),
+}
+
+/// A new create for the submitter's worker.
+#[derive(Debug)]
+pub struct NewCreate {
+    pub(crate) submitter: Submitter,
+    pub(crate) request_id: Option<RequestId>,
+    pub(crate) intent: Intent,
+    pub(crate) payload: Payload,
+    pub(crate) author: Option<Text<200>>,
+    pub(crate) signed: Option<(Nonce, NewAttempt)>,
+    /// When the look-up of the request began.
+    pub(crate) looked_up: Instant,
+    pub(crate) timer: CreateTimer,
+    /// The trace of the request.
+    pub(crate) trace: Option<TraceParent>,
+}
+
+impl PreparedCreate {
+    /// With its author, who is named in the first entry of the transaction's history.
+    pub fn by(mut self, author: Option<Text<200>>) -> Self {
+        if let Self::New(new) = &mut self {
+            new.author = author;
+        }
+        self
+    }
+
+    /// With the trace of the request, which is stored with a transaction that is new. A repeat keeps the trace of
+    /// the first request.
+    pub fn traced(mut self, trace: Option<TraceParent>) -> Self {
+        if let Self::New(new) = &mut self {
+            new.trace = trace;
+        }
+        self
+    }
+}
+
+/// A create whose outcome can be waited for.
+#[must_use = "the outcome is not known before it was waited for"]
+#[derive(Debug)]
+pub enum PendingCreate {
+    /// Nothing has to be waited for.
+    Decided(Result<Created, CreateError>),
+    /// The submitter's worker has it.
+    Queued(oneshot::Receiver<Result<Created, CreateError>>),
+}
+
+impl PendingCreate {
+    /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
+    /// committed.
+    pub async fn decided(self) -> Result<Created, CreateError> {
+        let gone = || Unserved::unavailable("the worker stopped; ask again");
+        match self {
+            Self::Decided(outcome) => outcome,
+            Self::Queued(answer) => answer.await.map_err(|_| gone())?,
+        }
+    }
 }
 
 /// The result of a simulated create.
@@ -169,61 +241,6 @@ impl From<NoEstimate> for CreateError {
         match why {
             NoEstimate::Refused(refusal) => Self::Refused(refusal),
             NoEstimate::Unavailable(why) => Unserved::unavailable(why).into(),
-        }
-    }
-}
-
-/// A create that was looked up and filled in. Nothing of it is written yet.
-#[derive(Debug)]
-pub enum PreparedCreate {
-    /// The same request was made before: this is its transaction (I7).
-    Known(TxId),
-    /// The submitter's worker decides about it.
-    New(Box<NewCreate>),
-}
-
-impl PreparedCreate {
-    /// With its author, who is named in the first entry of the transaction's history.
-    pub fn by(mut self, author: Option<Text<200>>) -> Self {
-        if let Self::New(new) = &mut self {
-            new.author = author;
-        }
-        self
-    }
-}
-
-/// A new create for the submitter's worker.
-#[derive(Debug)]
-pub struct NewCreate {
-    pub(crate) submitter: Submitter,
-    pub(crate) request_id: Option<RequestId>,
-    pub(crate) intent: Intent,
-    pub(crate) payload: Payload,
-    pub(crate) author: Option<Text<200>>,
-    pub(crate) signed: Option<(Nonce, NewAttempt)>,
-    /// When the look-up of the request began.
-    pub(crate) looked_up: Instant,
-    pub(crate) timer: CreateTimer,
-}
-
-/// A create whose outcome can be waited for.
-#[must_use = "the outcome is not known before it was waited for"]
-#[derive(Debug)]
-pub enum PendingCreate {
-    /// Nothing has to be waited for.
-    Decided(Result<Created, CreateError>),
-    /// The submitter's worker has it.
-    Queued(oneshot::Receiver<Result<Created, CreateError>>),
-}
-
-impl PendingCreate {
-    /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
-    /// committed.
-    pub async fn decided(self) -> Result<Created, CreateError> {
-        let gone = || Unserved::unavailable("the worker stopped; ask again");
-        match self {
-            Self::Decided(outcome) => outcome,
-            Self::Queued(answer) => answer.await.map_err(|_| gone())?,
         }
     }
 }

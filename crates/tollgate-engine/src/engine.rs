@@ -12,6 +12,7 @@ use tollgate_model::port::chain::{AccountCounts, Chain, ChainUnavailable, FeeQuo
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::signer::Signer;
+use tollgate_model::port::span::SpanSink;
 use tollgate_model::port::{Alerts, Checkpoints, Keys, Store, TxReceipt};
 use tollgate_model::{Address, ChainId, NodeId, Nonce, Submitter, Timestamp, Wei};
 
@@ -61,6 +62,8 @@ pub struct EnginePorts {
     pub keys: Arc<dyn Keys>,
     /// The counters of the chain; `Arc::default()` where nobody reads them.
     pub metrics: Arc<ChainMetrics>,
+    /// Receives what took time for traced transactions.
+    pub spans: Arc<dyn SpanSink>,
 }
 
 /// A running engine for one chain. Cheap to clone.
@@ -128,10 +131,11 @@ impl Engine {
             alerts,
             keys,
             metrics,
+            spans,
         } = ports;
         let actors = ActorGroup::of_chain(chain.chain_id(), metrics.clone());
         let batches = (options.batch_max, options.events);
-        let committer = Committer::start(&store, &node, batches, &actors, &metrics);
+        let committer = Committer::start(&store, &node, batches, &actors, &metrics, &spans);
         let keeper =
             Keeper::start(store.clone(), node.clone(), options.lease, &actors, metrics.clone());
         let lookup = RequestLookup::start(&store, &actors);
@@ -176,6 +180,7 @@ impl Engine {
             policies,
             alerts,
             metrics,
+            spans,
             actors: actors.clone(),
             options,
             committer,

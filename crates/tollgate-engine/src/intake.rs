@@ -81,9 +81,18 @@ impl Engine {
             false => Payload::filled_in(intent.to_payload()?.bytes().clone(), &asked)?,
         };
         let (signed, timer) = (None, timer.clone());
-        let author = None;
-        let new =
-            NewCreate { submitter, request_id, intent, payload, author, signed, looked_up, timer };
+        let (author, trace) = (None, None);
+        let new = NewCreate {
+            submitter,
+            request_id,
+            intent,
+            payload,
+            author,
+            signed,
+            looked_up,
+            timer,
+            trace,
+        };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
@@ -126,9 +135,18 @@ impl Engine {
         check_route(&self.context, &intent)?;
         authorize(&self.context, submitter, &mut intent).await?;
         let (signed, timer) = (Some((nonce, attempt)), timer.clone());
-        let author = None;
-        let new =
-            NewCreate { submitter, request_id, intent, payload, author, signed, looked_up, timer };
+        let (author, trace) = (None, None);
+        let new = NewCreate {
+            submitter,
+            request_id,
+            intent,
+            payload,
+            author,
+            signed,
+            looked_up,
+            timer,
+            trace,
+        };
         Ok(PreparedCreate::New(Box::new(new)))
     }
 
@@ -143,8 +161,17 @@ impl Engine {
             }
             PreparedCreate::New(new) => *new,
         };
-        let NewCreate { submitter, request_id, intent, payload, author, signed, looked_up, timer } =
-            new;
+        let NewCreate {
+            submitter,
+            request_id,
+            intent,
+            payload,
+            author,
+            signed,
+            looked_up,
+            timer,
+            trace,
+        } = new;
         let (reply, answer) = oneshot::channel();
         let (tx_id, watch) = (self.context.ids.tx_id(), timer.clone());
         let create = CreateJob {
@@ -157,6 +184,7 @@ impl Engine {
             looked_up,
             reply,
             timer,
+            trace,
         };
         match enqueue(self, submitter, create) {
             Ok(()) => PendingCreate::Queued(answer),

@@ -42,6 +42,7 @@ mod orphans;
 mod placement;
 mod reserve;
 mod sender;
+mod spans;
 mod stable_blocks;
 mod supervisor;
 mod tracker;

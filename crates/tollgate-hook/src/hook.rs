@@ -8,10 +8,11 @@ use hyper::header::{CONTENT_TYPE, HeaderMap, HeaderValue, USER_AGENT};
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tollgate_api::HookQuestion;
+use tollgate_api::header::TRACEPARENT;
 use tollgate_http::{HttpClient, HttpError, HttpResponse, Limits};
-use tollgate_model::Timestamp;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
+use tollgate_model::{Timestamp, TraceParent};
 use tracing::warn;
 
 use crate::answer;
@@ -66,7 +67,7 @@ impl HttpHook {
         };
         let mut retries = 0;
         loop {
-            let why = match self.try_once(&id, body.clone()).await {
+            let why = match self.try_once(&id, context.trace, body.clone()).await {
                 TryOutcome::Decided(decision) => return Ok(decision),
                 TryOutcome::Refused(why) => return Err(why),
                 TryOutcome::Failed(why) => why,
@@ -83,8 +84,8 @@ impl HttpHook {
         }
     }
 
-    async fn try_once(&self, id: &str, body: Bytes) -> TryOutcome {
-        let headers = match self.headers(id, &body) {
+    async fn try_once(&self, id: &str, trace: Option<TraceParent>, body: Bytes) -> TryOutcome {
+        let headers = match self.headers(id, trace, &body) {
             Ok(headers) => headers,
             Err(error) => {
                 return TryOutcome::Refused(format!("the question has no header: {error}"));
@@ -103,6 +104,7 @@ impl HttpHook {
     fn headers(
         &self,
         id: &str,
+        trace: Option<TraceParent>,
         body: &[u8],
     ) -> Result<HeaderMap, hyper::header::InvalidHeaderValue> {
         let unix_seconds = self.clock.now().since(Timestamp::EPOCH).as_secs();
@@ -113,6 +115,9 @@ impl HttpHook {
         headers.insert("webhook-id", HeaderValue::from_str(id)?);
         headers.insert("webhook-timestamp", HeaderValue::from(unix_seconds));
         headers.insert("webhook-signature", HeaderValue::from_str(&signature)?);
+        if let Some(trace) = trace {
+            headers.insert(TRACEPARENT, HeaderValue::from_str(&trace.to_string())?);
+        }
         Ok(headers)
     }
 }

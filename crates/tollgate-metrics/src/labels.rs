@@ -167,6 +167,15 @@ labels! {
         /// The owner was not reached, or gave no answer.
         Failed => "failed",
     }
+    /// What became of a span.
+    SpanResult: "result" {
+        /// The receiver has it.
+        Exported => "exported",
+        /// More spans waited than are kept.
+        Dropped => "dropped",
+        /// The receiver did not take it.
+        Failed => "failed",
+    }
     /// The level of a log line.
     LogLevel: "level" {
         /// Error.

@@ -21,6 +21,7 @@ pub use instrument::{
 };
 pub use labels::{
     CommitResult, CreateResult, FencedOp, ForwardResult, GreyZoneResult, LabelNames, LabelValue,
-    LeaseResult, LogLevel, ReceiptResult, ReconcileResult, RenewResult, ResubmitResult, TxEnd,
+    LeaseResult, LogLevel, ReceiptResult, ReconcileResult, RenewResult, ResubmitResult, SpanResult,
+    TxEnd,
 };
 pub use node::{NodeMetrics, ProcessMetrics, TollgateMetrics};

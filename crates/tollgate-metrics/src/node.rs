@@ -6,7 +6,7 @@ use crate::dictionary::{Entry, Instrument, metrics};
 use crate::instrument::{
     Counter, CounterBy, Family, Gauge, Histogram, Latency, Reading, Samples, Sizes,
 };
-use crate::labels::{LogLevel, OfBuild, OfRequest, OfRoute};
+use crate::labels::{LogLevel, OfBuild, OfRequest, OfRoute, SpanResult};
 
 metrics! {
     /// The metrics of the process itself, without those of the system.
@@ -27,6 +27,8 @@ metrics! {
         clock_drift_seconds: Gauge,
         /// New alerts about the node itself that it raised, by kind.
         node_alerts_total: CounterBy<AlertKind>,
+        /// Spans of traces, by what became of them.
+        trace_spans_total: CounterBy<SpanResult>,
         /// Always 1: the version of the program and the kind of database.
         build_info: Samples<OfBuild>,
     }

@@ -19,6 +19,7 @@ use crate::port::feed::FeedKind;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 /// The kind of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -186,6 +187,8 @@ pub struct EventTx {
     pub block: Option<(u64, B256)>,
     /// The receipt is another one than before, or there is none any more.
     pub new_fork: bool,
+    /// The trace of the request that made the transaction.
+    pub trace: Option<TraceParent>,
 }
 
 /// An event with its place in the log.

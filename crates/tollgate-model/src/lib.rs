@@ -19,7 +19,8 @@
 //! About callers: [`access`] (which calls an API key allows), [`audit`] (who asked for a change). About nodes: [`ownership`] (which node should own a submitter).
 //! About people: [`alert`] (what they are told, when, and when it is over), [`doctor`] (why an account makes no
 //! progress, from what endpoints tell), [`top_up`] (when an
-//! account below its floor is paid, and how much). About receivers outside: [`event`] (what a change reports). What both
+//! account below its floor is paid, and how much). About receivers outside: [`event`] (what a change reports),
+//! [`trace`] (the caller's trace). What both
 //! stores share is in [`sql`].
 
 #![allow(missing_docs, reason = "a name and type that say it all need no sentence")]
@@ -74,6 +75,7 @@ mod test_values;
 pub mod text;
 pub mod time;
 pub mod top_up;
+pub mod trace;
 pub mod transition;
 pub mod waiting;
 
@@ -85,4 +87,5 @@ pub use route::{PrivateRoute, Route};
 pub use state::{Allocated, Failed, Queued, StuckReason, Tracking, TxState};
 pub use text::Text;
 pub use time::Timestamp;
+pub use trace::TraceParent;
 pub use transition::{IllegalMove, TxEvent, transition};

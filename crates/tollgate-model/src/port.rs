@@ -32,6 +32,7 @@ pub mod reservation;
 pub mod restore;
 pub mod retention;
 pub mod signer;
+pub mod span;
 pub mod tx;
 pub mod wait;
 

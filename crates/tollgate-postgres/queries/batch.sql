@@ -172,6 +172,11 @@ select u.tx_id, u.diagnosis from unnest($1::uuid[], $2::text[]) as u (tx_id, dia
 on conflict (tx_id) do update
    set diagnosis = excluded.diagnosis, updated_at = clock_timestamp()
 
+-- name: trace_put
+-- Inserts the traces of new transactions.
+insert into tx_trace (tx_id, trace)
+select u.tx_id, u.trace from unnest($1::uuid[], $2::bytea[]) as u (tx_id, trace)
+
 -- name: receipt_put
 -- Replaces the receipt details of transactions.
 insert into tx_receipt (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee, contract_address,

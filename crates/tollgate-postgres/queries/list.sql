@@ -58,11 +58,12 @@ select m.*
 -- name: tx_open_work
 -- A page of a submitter's open transactions, oldest first.
 select m.*, p.since as patience_since, p.resends as patience_resends, u.since as unproven_since,
-       coalesce(c.new_fork, false) as new_fork
+       coalesce(c.new_fork, false) as new_fork, s.trace
   from tx_full_record m
   left join tx_patience p on p.tx_id = m.tx_id
   left join tx_unproven u on u.tx_id = m.tx_id
   left join confirmation c on c.tx_id = m.tx_id
+  left join tx_trace s on s.tx_id = m.tx_id
  where m.chain_id = $1 and m.submitter = $2 and m.finished_at is null
    and ($3::uuid is null or m.tx_id > $3)
  order by m.tx_id

@@ -80,6 +80,10 @@ delete from tx_receipt where tx_id = any ($1::uuid[])
 -- Deletes the diagnoses of removed transactions.
 delete from tx_diagnosis where tx_id = any ($1::uuid[])
 
+-- name: trace_delete
+-- Deletes the traces of removed transactions.
+delete from tx_trace where tx_id = any ($1::uuid[])
+
 -- name: completion_delete
 -- Deletes the final entries of removed transactions; returns their numbers.
 delete from tx_completion where tx_id = any ($1::uuid[]) returning seq

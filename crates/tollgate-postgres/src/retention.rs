@@ -83,6 +83,7 @@ impl RetentionStore for PgStore {
             queries::CONFIRMATION_DELETE,
             queries::RECEIPT_DELETE,
             queries::DIAGNOSIS_DELETE,
+            queries::TRACE_DELETE,
             queries::TX_DELETE,
         ] {
             tx.execute(query, &[&ids]).await?;

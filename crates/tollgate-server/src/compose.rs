@@ -25,6 +25,7 @@ use tollgate_model::ownership::HandoverTimings;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::port::signer::Signer;
+use tollgate_model::port::span::SpanSink;
 use tollgate_model::port::{
     ChainRegistration, Checkpoints, LiveNode, PeerKey, Store, StoreError, SubmitterSetup,
 };
@@ -44,6 +45,7 @@ use crate::database::Database;
 use crate::events::EventTasks;
 use crate::failure::Failure;
 use crate::retention::{Retention, RetentionOptions};
+use crate::spans::NodeSpans;
 pub(crate) use access::Access;
 use heartbeat::Heartbeat;
 pub(crate) use keyring::Keyring;
@@ -65,6 +67,7 @@ pub(crate) struct Node {
     retention: Option<Retention>,
     alerts: Arc<NodeAlerts>,
     events: EventTasks,
+    spans: NodeSpans,
     drain_wait: Duration,
     sampling: JoinHandle<()>,
     _audit_cleaner: AuditCleaner,
@@ -103,6 +106,7 @@ impl Node {
         }
         self.alerts.stop().await;
         self.events.stop().await;
+        self.spans.stop().await;
     }
 }
 
@@ -148,6 +152,7 @@ pub(crate) async fn start(
         top_ups: settings.node.topup.clone(),
         metrics: metrics.clone(),
     };
+    let spans = NodeSpans::start(&settings.traces, name, &metrics)?;
     let database = Database::new(&settings.database).counted(&metrics);
     let wait = settings.startup.wait;
     let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
@@ -184,6 +189,7 @@ pub(crate) async fn start(
             per_submitter: settings.metrics.per_submitter,
             on_own_listener: settings.metrics.listen.is_some(),
         },
+        spans: spans.sink(),
     };
     let own_id = NodeId::new(name, Uuid::now_v7())?;
     let alerts = NodeAlerts::start(store.clone(), own_id.clone(), Arc::new(SystemClock), alerts)?;
@@ -197,6 +203,7 @@ pub(crate) async fn start(
         advertise_url,
         peer_key,
         heartbeats: Heartbeats::default(),
+        spans: spans.sink(),
     });
     let chains = match settings.chains() {
         chains if chains.is_empty() => {
@@ -222,8 +229,13 @@ pub(crate) async fn start(
     let connections = file_limit::fit_connections(http.connection_limits());
     let heartbeats = start.heartbeats.clone();
     let own_id = NodeId::new(name, Uuid::now_v7())?;
-    let (events, webhook) = (&settings.events, &settings.webhook);
-    let events = EventTasks::start(&start.store, &own_id, events, webhook)?;
+    let events = EventTasks::start(
+        &start.store,
+        &own_id,
+        &settings.events,
+        &settings.webhook,
+        &settings.nats,
+    )?;
     let alerts = start.alerts.clone();
     let begin =
         |options| Retention::start(start.store.clone(), own_id, options, start.checkpoints.clone());
@@ -239,6 +251,7 @@ pub(crate) async fn start(
         retention,
         alerts,
         events,
+        spans,
         drain_wait,
         _audit_cleaner,
     })
@@ -255,6 +268,7 @@ struct ChainStart {
     advertise_url: Text<500>,
     peer_key: PeerKey,
     heartbeats: Heartbeats,
+    spans: Arc<dyn SpanSink>,
 }
 
 impl ChainStart {
@@ -318,6 +332,7 @@ impl ChainStart {
             alerts: Arc::new(self.alerts.collector()),
             keys: self.keys.clone(),
             metrics: chain.metrics().clone(),
+            spans: self.spans.clone(),
         };
         let engine = Engine::start(ports, options);
         self.alerts.add(engine.clone(), chain.clone());

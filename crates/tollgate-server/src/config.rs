@@ -40,8 +40,8 @@ pub(crate) use flags::{DatabaseFlags, Flags, NodeFlags};
 pub(crate) use parse::{duration, url_place};
 pub(crate) use redact::database_url as redacted_database_url;
 pub(crate) use settings::{
-    AlertSettings, DatabaseSettings, EventSettings, KeySettings, RetentionSettings, Settings,
-    TopUpEntry, WebhookSettings,
+    AlertSettings, DatabaseSettings, EventSettings, KeySettings, NatsSettings, RetentionSettings,
+    Settings, TopUpEntry, TraceSettings, WebhookSettings,
 };
 pub(crate) use types::{Age, DatabaseUrl, EventMode, LogFormat, NodeName, RetentionMode};
 #[cfg(test)]

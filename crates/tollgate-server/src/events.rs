@@ -1,6 +1,8 @@
 //! Events of a node: numbers and retention of the log, and delivery to a receiver.
 
 mod dispatcher;
+#[cfg(feature = "nats")]
+mod nats;
 mod sink;
 
 use std::sync::Arc;
@@ -17,11 +19,11 @@ use tollgate_model::port::{Page, Store, StoreError};
 use tracing::{debug, warn};
 
 use crate::clock::SystemClock;
-use crate::config::{Age, EventMode, EventSettings, WebhookSettings};
+use crate::config::{Age, EventMode, EventSettings, NatsSettings, WebhookSettings};
 use crate::failure::Failure;
 use dispatcher::{Dispatcher, DispatcherOptions, stopped};
-pub(crate) use sink::WEBHOOK;
 use sink::{EventSink, LogSink, WebhookSink};
+pub(crate) use sink::{NATS, WEBHOOK};
 
 /// The interval at which new events get numbers while nobody follows them.
 const NUMBER_EVERY: Duration = Duration::from_secs(5);
@@ -33,6 +35,8 @@ const LETTERS_MAX: u32 = 10_000;
 const PAUSE_FIRST: Duration = Duration::from_secs(1);
 /// Events into the log at a time.
 const LOG_CONCURRENCY: usize = 64;
+/// Events to NATS at a time, each of another transaction.
+const NATS_CONCURRENCY: usize = 64;
 
 /// The background tasks of a node.
 pub(crate) struct EventTasks {
@@ -50,6 +54,7 @@ impl EventTasks {
         node: &NodeId,
         events: &EventSettings,
         webhook: &WebhookSettings,
+        nats: &NatsSettings,
     ) -> Result<Self, Failure> {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = Vec::new();
@@ -63,7 +68,7 @@ impl EventTasks {
             stop: stopped.clone(),
         };
         tasks.push(tokio::spawn(upkeep.run()));
-        if let Some((sink, options)) = sink(events, webhook)? {
+        if let Some((sink, options)) = sink(events, webhook, nats)? {
             let dispatcher = Dispatcher {
                 store: store.clone(),
                 node: node.clone(),
@@ -98,7 +103,11 @@ const fn age(Age(age): Age) -> Duration {
 type Receiver = (Arc<dyn EventSink>, DispatcherOptions);
 
 /// The receiver that the settings name.
-fn sink(events: &EventSettings, webhook: &WebhookSettings) -> Result<Option<Receiver>, Failure> {
+fn sink(
+    events: &EventSettings,
+    webhook: &WebhookSettings,
+    nats: &NatsSettings,
+) -> Result<Option<Receiver>, Failure> {
     let rules = DeliveryRules {
         failures_max: webhook.max_attempts,
         pause_first: PAUSE_FIRST,
@@ -121,7 +130,23 @@ fn sink(events: &EventSettings, webhook: &WebhookSettings) -> Result<Option<Rece
             };
             Some((Arc::new(WebhookSink(receiver)), options))
         }
+        EventMode::Nats => {
+            let options =
+                DispatcherOptions { kinds: EventKinds::ALL, concurrency: NATS_CONCURRENCY, rules };
+            Some((nats_sink(nats)?, options))
+        }
     })
+}
+
+#[cfg(feature = "nats")]
+fn nats_sink(settings: &NatsSettings) -> Result<Arc<dyn EventSink>, Failure> {
+    Ok(Arc::new(nats::NatsSink::new(settings)?))
+}
+
+/// The settings refuse the mode before anything starts; this is for a caller that did not ask them.
+#[cfg(not(feature = "nats"))]
+fn nats_sink(_: &NatsSettings) -> Result<Arc<dyn EventSink>, Failure> {
+    Err("events.mode: this binary was built without nats".into())
 }
 
 /// The receiver of the settings; `None` if there is none.

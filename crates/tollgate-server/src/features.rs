@@ -10,15 +10,29 @@ use crate::failure::Failure;
 /// Allows `serve` in a binary with test features. Set by tests.
 const ALLOW: &str = "TOLLGATE_ALLOW_TEST_FEATURES";
 
+/// Events can go to NATS JetStream.
+pub(crate) const HAS_NATS: bool = cfg!(feature = "nats");
+
+/// Spans can go to a collector.
+pub(crate) const HAS_OTLP: bool = cfg!(feature = "otlp");
+
 static VERSION: LazyLock<String> = LazyLock::new(|| {
-    let features = match test_features().as_slice() {
+    let listed = |features: Vec<&str>| match features.as_slice() {
         [] => "none".to_owned(),
         features => features.join(", "),
     };
-    format!("{}\ntest features: {features}", env!("CARGO_PKG_VERSION"))
+    let features = listed(
+        [(HAS_NATS, "nats"), (HAS_OTLP, "otlp")]
+            .into_iter()
+            .filter_map(|(has, it)| has.then_some(it))
+            .collect(),
+    );
+    let test_features = listed(test_features());
+    let version = env!("CARGO_PKG_VERSION");
+    format!("{version}\nfeatures: {features}\ntest features: {test_features}")
 });
 
-/// The version and the test features, for `--version`.
+/// The version and the features, for `--version`.
 pub(crate) fn version() -> &'static str {
     &VERSION
 }

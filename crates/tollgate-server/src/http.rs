@@ -143,7 +143,7 @@ impl Api {
 /// All routes of a node: its own, and behind them those of its chains.
 pub fn router(chains: Chains) -> Router {
     let (router, _) = node_documented().split_for_parts();
-    let metrics = chains.metrics().node.clone();
+    let observers = chains.observers();
     router
         .merge(pages::routes(&chains))
         .fallback(dispatch::to_its_chain)
@@ -153,7 +153,7 @@ pub fn router(chains: Chains) -> Router {
         .layer(from_fn_with_state(chains.clone(), node_auth::authenticate))
         .layer(from_fn(connections::refuse_beyond_health))
         .layer(from_fn(middleware::note_route))
-        .layer(from_fn_with_state(metrics, middleware::with_trace_id))
+        .layer(from_fn_with_state(observers, middleware::with_trace_id))
         .with_state(chains)
 }
 

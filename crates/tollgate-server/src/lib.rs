@@ -14,6 +14,9 @@ mod config;
 #[cfg(feature = "fuzzing")]
 #[allow(dead_code)]
 mod failure;
+#[cfg(feature = "fuzzing")]
+#[allow(dead_code)]
+mod features;
 mod http;
 mod pages;
 

@@ -14,6 +14,7 @@ mod failure;
 mod features;
 mod retention;
 mod service_manager;
+mod spans;
 
 use std::process::ExitCode;
 use std::sync::{Arc, LazyLock};

@@ -14,6 +14,7 @@ use tollgate_model::nonce::NonceRules;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::ids::Ids;
 use tollgate_model::port::policy::{StuckAction, StuckContext, StuckDecision, StuckPolicy};
+use tollgate_model::port::span::NoSpans;
 use tollgate_model::port::{
     LeaseTerms, LiveNode, NoCheckpoints, NoKeys, NodeStore as _, ServedSet,
 };
@@ -83,6 +84,7 @@ impl Node {
             alerts: Arc::new(LoggedAlerts),
             keys: Arc::new(NoKeys),
             metrics: Arc::default(),
+            spans: Arc::new(NoSpans),
         };
         world.note(format_args!("{name} starts"));
         Ok(Self { engine: Engine::start(ports, options), network })

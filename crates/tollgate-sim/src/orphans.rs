@@ -46,6 +46,7 @@ pub(crate) async fn leave(world: &World) -> Result<(), StoreError> {
                 held: false,
                 valid_until: None,
                 author: None,
+                trace: None,
             };
             sections.push(Section { creates: vec![create], ..Section::new(lease) });
         }

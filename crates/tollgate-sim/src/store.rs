@@ -289,6 +289,7 @@ over_network! {
         tx_by_request(submitter: Submitter, request_id: &RequestId) -> Option<TxRecord>;
         tx_ids_by_hash(hashes: &[TxHash]) -> Vec<(TxHash, TxId)>;
         list(filter: &ListFilter, after: Option<TxId>, page: Page) -> Vec<TxRecord>;
+        top_ups(from: Submitter, page: Page) -> Vec<TxRecord>;
         attempts(tx_id: TxId) -> Vec<Attempt>;
         history(tx_id: TxId, after_version: u32, page: Page) -> Vec<HistoryEntry>;
         submitter_history(of: Submitter, after: u64, page: Page) -> Vec<SubmitterEntry>;

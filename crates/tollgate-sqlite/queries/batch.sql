@@ -109,6 +109,10 @@ on conflict (tx_id) do update
 insert into tx_diagnosis (tx_id, diagnosis, updated_at) values (?1, ?2, db_now())
 on conflict (tx_id) do update set diagnosis = excluded.diagnosis, updated_at = db_now()
 
+-- name: trace_put
+-- Inserts the trace of a new transaction.
+insert into tx_trace (tx_id, trace) values (?1, ?2)
+
 -- name: receipt_put
 -- Replaces the receipt details of a transaction.
 insert into tx_receipt (tx_id, block_hash, transaction_index, effective_gas_price, l1_fee,

@@ -63,7 +63,8 @@ select r.*,
        (select p.since from tx_patience p where p.tx_id = r.tx_id) as patience_since,
        (select p.resends from tx_patience p where p.tx_id = r.tx_id) as patience_resends,
        (select u.since from tx_unproven u where u.tx_id = r.tx_id) as unproven_since,
-       coalesce((select c.new_fork from confirmation c where c.tx_id = r.tx_id), 0) as new_fork
+       coalesce((select c.new_fork from confirmation c where c.tx_id = r.tx_id), 0) as new_fork,
+       (select s.trace from tx_trace s where s.tx_id = r.tx_id) as trace
   from managed_tx t indexed by managed_tx_open cross join tx_full_record r on r.tx_id = t.tx_id
  where t.chain_id = ?1 and t.submitter = ?2 and t.tx_id > ?3 and t.finished_at is null
  order by t.tx_id limit ?4

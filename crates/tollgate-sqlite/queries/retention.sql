@@ -62,6 +62,10 @@ delete from tx_receipt where tx_id = ?1
 -- Deletes the diagnosis of a removed transaction.
 delete from tx_diagnosis where tx_id = ?1
 
+-- name: trace_delete
+-- Deletes the trace of a removed transaction.
+delete from tx_trace where tx_id = ?1
+
 -- name: completion_delete
 -- Deletes the final entry of a removed transaction; returns its number.
 delete from tx_completion where tx_id = ?1 returning seq

@@ -112,6 +112,7 @@ fn remove(tx: &WriteTx<'_>, tx_id: TxId, age: i64) -> Result<Option<Seq>, QueryE
         queries::CONFIRMATION_DELETE,
         queries::RECEIPT_DELETE,
         queries::DIAGNOSIS_DELETE,
+        queries::TRACE_DELETE,
         queries::TX_DELETE,
     ] {
         tx.exec(query, [id])?;

@@ -143,6 +143,7 @@ pub fn intent() -> NewTx {
         held: false,
         valid_until: None,
         author: None,
+        trace: None,
     }
 }
 
@@ -154,6 +155,8 @@ pub trait IntentExt: Sized {
     /// With the caller's name for it.
     fn named(self, request_id: &str) -> Self;
     fn paying(self, text: &str) -> Self;
+    /// With a trace that a header names.
+    fn traced(self, traceparent: &str) -> Self;
 }
 
 impl IntentExt for NewTx {
@@ -173,6 +176,10 @@ impl IntentExt for NewTx {
 
     fn paying(self, text: &str) -> Self {
         Self { payload: payload(text), ..self }
+    }
+
+    fn traced(self, traceparent: &str) -> Self {
+        Self { trace: Some(traceparent.parse().unwrap()), ..self }
     }
 }
 

@@ -16,6 +16,7 @@ use tollgate_evm::endpoint::EndpointConfig;
 use tollgate_model::nonce::Mode;
 use tollgate_model::port::chain::Chain;
 use tollgate_model::port::signer::Signer;
+use tollgate_model::port::span::NoSpans;
 use tollgate_model::port::{
     Alert, AlertKind, Alerts, Attempt, ChainRegistration, Completion, FeedFilter, HistoryEntry,
     NoCheckpoints, NoKeys, Store, SubmitterRecord, SubmitterSetup, TxRecord,
@@ -81,6 +82,7 @@ pub fn ports(
         alerts: Arc::new(LoggedAlerts),
         keys: Arc::new(NoKeys),
         metrics: Arc::default(),
+        spans: Arc::new(NoSpans),
     }
 }
 

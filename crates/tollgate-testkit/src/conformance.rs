@@ -27,6 +27,7 @@ pub mod reservations;
 pub mod retention;
 pub mod server;
 pub mod settle;
+pub mod traces;
 pub mod updates;
 
 /// Makes one test for each function of the suite, in a module for each area, each in a fixture of
@@ -221,6 +222,12 @@ macro_rules! conformance_tests {
                 members_are_read_with_status_and_open_transactions,
                 request_stays_with_its_first_member_whatever_happens_to_the_pool,
                 concurrent_assignments_of_one_request_agree_on_one_member,
+            }
+            traces {
+                trace_of_a_request_is_read_by_the_next_owner,
+                repeat_under_another_trace_keeps_the_first_one,
+                events_carry_the_trace_of_their_transaction,
+                create_without_a_trace_writes_no_row_for_one,
             }
             retention {
                 removed_transaction_leaves_one_row_and_nothing_else,

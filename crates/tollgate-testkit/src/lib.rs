@@ -10,7 +10,7 @@
 //!   `chain_answers` (the answers of that port), [`anvil`] (a real chain), [`rpc`] (calls a chain
 //!   without any code under test in between), `rpc_proxy` (breaks an endpoint).
 //! - Clusters (feature `cluster`): `cluster` starts engines in this process.
-//! - Processes: [`postgres`] starts servers, [`pg_proxy`] breaks their connections, [`program`] runs
+//! - Processes: [`postgres`] and [`nats`] start servers, [`pg_proxy`] breaks their connections, [`program`] runs
 //!   a binary, [`http`] calls it, [`outcome`] reads what came of it.
 
 #![allow(clippy::unwrap_used, reason = "a failed set-up is a failed test")]
@@ -29,6 +29,7 @@ pub mod conformance;
 pub mod fake_chain;
 pub mod http;
 pub mod mistakes;
+pub mod nats;
 pub mod node;
 pub mod outcome;
 pub mod pause_points;

@@ -20,8 +20,8 @@ use tollgate_model::resubmit::{ResubmitRules, hold, renews_patience};
 use tollgate_model::schedule::waits_since;
 use tollgate_model::stuck::Subject;
 use tollgate_model::{
-    Allocated, B256, Bytes, Intent, Nonce, RequestId, Route, StuckReason, Timestamp, TxEvent,
-    TxHash, TxId, TxState, U256,
+    Allocated, B256, Bytes, Intent, Nonce, RequestId, Route, StuckReason, Timestamp, TraceParent,
+    TxEvent, TxHash, TxId, TxState, U256,
 };
 use tracing::error;
 
@@ -34,6 +34,8 @@ use sends::{Answers, Sending};
 pub(super) struct InFlightTx {
     pub(super) tx_id: TxId,
     pub(super) request_id: Option<RequestId>,
+    /// The trace of its request.
+    pub(super) trace: Option<TraceParent>,
     pub(super) nonce: Nonce,
     pub(super) row: RowVersion,
     pub(super) intent: Intent,
@@ -128,11 +130,12 @@ impl InFlightTx {
     ) -> Self {
         let signed_at = tx.attempts.first().map(|attempt| attempt.created_at);
         let sending = Sending::taken_over(&tx, intent.route(signed_at, now), rules, now);
-        let OpenTx { record, attempts, new_fork, unproven_since, .. } = tx;
+        let OpenTx { record, attempts, new_fork, unproven_since, trace, .. } = tx;
         let holds = Holds { shown: shown_by(record.row.state), ..Holds::default() };
         Self {
             tx_id: record.tx_id,
             request_id: record.request_id,
+            trace,
             nonce,
             row: record.row,
             waits_since: waits_since(&intent, record.created_at),
@@ -163,6 +166,7 @@ impl InFlightTx {
         Self {
             tx_id,
             request_id,
+            trace: None,
             nonce: slot.nonce,
             row,
             waits_since: waits_since(&intent, accepted_at),
@@ -181,6 +185,10 @@ impl InFlightTx {
             diagnosis: None,
             holds: Holds::default(),
         }
+    }
+
+    pub(super) fn traced(self, trace: Option<TraceParent>) -> Self {
+        Self { trace, ..self }
     }
 
     /// Adds a further attempt, made durable now.

@@ -15,12 +15,13 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tollgate_model::expiry::is_expired;
 use tollgate_model::nonce::SlotToFill;
+use tollgate_model::port::span::SpanKind;
 use tollgate_model::port::{
     BatchLimits, Checkpoint, CreateAnswer, NewAttempt, Payload, RowVersion, Section,
     SectionOutcome, StoreError, TxRecord, UpdateAnswer,
 };
 use tollgate_model::schedule::is_due;
-use tollgate_model::{Intent, Nonce, RequestId, Text, Timestamp, TxId};
+use tollgate_model::{Intent, Nonce, RequestId, Text, Timestamp, TraceParent, TxId};
 use tracing::{error, warn};
 
 use super::in_flight::InFlightTx;
@@ -31,6 +32,7 @@ use super::state_changes::{self, Writer};
 use super::{Stop, upkeep};
 use crate::create::{CreateError, CreateTimer, Created};
 use crate::errors::Unserved;
+use crate::spans::{self, About, OfTx};
 use known::{RequestMemory, Sorted};
 use refused::Flaw;
 use screening::Screened;
@@ -55,6 +57,8 @@ pub(crate) struct CreateJob {
     pub(crate) looked_up: Instant,
     pub(crate) reply: oneshot::Sender<Result<Created, CreateError>>,
     pub(crate) timer: CreateTimer,
+    /// The trace of the request.
+    pub(crate) trace: Option<TraceParent>,
 }
 
 impl CreateJob {
@@ -341,6 +345,9 @@ impl Intake {
                 let intents = creates.iter().map(|create| create.intent.clone()).collect();
                 // It is durable (I6): callers don't wait for what this node makes of it.
                 for ((create, answer), record) in creates.into_iter().zip(&answers).zip(records) {
+                    if *answer == CreateAnswer::Created {
+                        record_accepted(session, &create);
+                    }
                     create.answer_stored(*answer, Some(record));
                 }
                 self.enter(session, section, queued, (&answers, intents), at);
@@ -398,7 +405,8 @@ impl Intake {
             let row = (queued.tx_id, queued.request_id, update.applied());
             if let Some(slot) = update.slot {
                 let accepted = (queued.intent, queued.accepted_at);
-                opened.push(InFlightTx::allocated(row, accepted, slot, now));
+                let tx = InFlightTx::allocated(row, accepted, slot, now);
+                opened.push(tx.traced(queued.trace));
             }
         }
         for ((tx, intent), answer) in section.creates.into_iter().zip(intents).zip(answers) {
@@ -412,9 +420,13 @@ impl Intake {
             let row = (tx.tx_id, tx.request_id, version);
             match tx.slot {
                 Some(slot) => {
-                    opened.push(InFlightTx::allocated(row, (intent, at), slot, now));
+                    let opens = InFlightTx::allocated(row, (intent, at), slot, now);
+                    opened.push(opens.traced(tx.trace));
                 }
-                None => session.state.queue_mut().push(QueuedTx::new(row, intent, at)),
+                None => {
+                    let waits = QueuedTx::new(row, intent, at).traced(tx.trace);
+                    session.state.queue_mut().push(waits);
+                }
             }
         }
         opened.sort_by_key(|tx| tx.nonce);
@@ -422,6 +434,16 @@ impl Intake {
             session.open_slot(tx);
         }
     }
+}
+
+/// Records the time from the arrival of a traced create to its commit.
+fn record_accepted(session: &Session, create: &CreateJob) {
+    let Some(trace) = create.trace else { return };
+    let (name, took) = ("transaction accepted", create.timer.elapsed());
+    let about = About { name, kind: SpanKind::Internal, took, failed: false };
+    let (tx_id, submitter) = (create.tx_id, session.submitter);
+    let of = OfTx { tx_id, submitter, tx_hash: None };
+    spans::record(&*session.context.spans, trace, &about, of, []);
 }
 
 async fn refuse_unsigned(

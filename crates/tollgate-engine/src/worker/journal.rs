@@ -94,7 +94,7 @@ impl Journal {
         mut section: Section,
     ) -> Result<Option<(Section, String)>, Stop> {
         let now = self.context.clock.now();
-        renew_stored_patience(state, &mut section, now);
+        complete(state, &mut section, now);
         match self.context.committer.commit(section.clone()).await {
             Ok(SectionOutcome::Committed { updates: answers, .. }) => {
                 state.note_committed(&section);
@@ -205,10 +205,14 @@ impl Journal {
     }
 }
 
-/// Stores a renewed patience with the change that renews it, if patience is stored at all.
-fn renew_stored_patience(state: &SubmitterState, section: &mut Section, now: Timestamp) {
+/// Gives each change the trace of its transaction, and stores a renewed patience with the change that renews it, if
+/// patience is stored at all.
+fn complete(state: &SubmitterState, section: &mut Section, now: Timestamp) {
     for update in &mut section.updates {
-        let is_stored = state.tx(update.tx_id).is_some_and(|tx| tx.sending.is_stored());
+        let tx = state.tx(update.tx_id);
+        let queued = || state.queue().get(update.tx_id)?.trace;
+        update.trace = tx.map_or_else(queued, |tx| tx.trace);
+        let is_stored = tx.is_some_and(|tx| tx.sending.is_stored());
         let renews = update.event().is_some_and(|it| renews_patience(update.row.state, it));
         if is_stored && renews {
             update.patience = Some(Patience::from(now));

@@ -138,9 +138,9 @@ impl SubmitterState {
         match tx.record.nonce {
             Some(nonce) => self.in_flight.insert(InFlightTx::stored(tx, intent, nonce, rules, now)),
             None => {
-                let record = tx.record;
+                let (record, trace) = (tx.record, tx.trace);
                 let row = (record.tx_id, record.request_id, record.row);
-                self.queue.push(QueuedTx::new(row, intent, record.created_at));
+                self.queue.push(QueuedTx::new(row, intent, record.created_at).traced(trace));
             }
         }
     }

@@ -4,28 +4,32 @@
 //! state (a claim, a further attempt) is one at DEBUG.
 
 use tollgate_metrics::{ChainMetrics, GreyZoneResult, TxEnd};
+use tollgate_model::port::span::{SpanKind, SpanSink};
 use tollgate_model::port::{Evidence, Lease, NewTx, TxUpdate};
 use tollgate_model::{
-    Allocated, Failed, NodeId, Nonce, RequestId, StuckReason, Timestamp, Tracking, TxEvent, TxHash,
-    TxId, TxState,
+    Allocated, Failed, NodeId, Nonce, RequestId, StuckReason, Timestamp, TraceParent, Tracking,
+    TxEvent, TxHash, TxId, TxState,
 };
 use tracing::{Level, debug, enabled, info};
 
 use super::in_flight::InFlightTx;
 use super::state::{QueuedTx, SubmitterState};
 use crate::context::Context;
+use crate::spans::{self, About, OfTx};
 
 /// The writer of changes, and where they are counted.
 #[derive(Clone, Copy)]
 pub(super) struct Writer<'a> {
     pub(super) metrics: &'a ChainMetrics,
+    pub(super) spans: &'a dyn SpanSink,
     pub(super) node: &'a NodeId,
     pub(super) lease: Lease,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(context: &'a Context, lease: Lease) -> Self {
-        Self { metrics: &context.metrics, node: &context.node, lease }
+        let Context { metrics, node, spans, .. } = context;
+        Self { metrics, spans: &**spans, node, lease }
     }
 }
 
@@ -33,6 +37,7 @@ impl<'a> Writer<'a> {
 #[derive(Clone, Copy)]
 struct Before<'a> {
     request_id: Option<&'a RequestId>,
+    trace: Option<TraceParent>,
     nonce: Option<Nonce>,
     tx_hash: Option<TxHash>,
     /// When it was accepted, or its `notBefore` if that is later.
@@ -53,6 +58,7 @@ impl<'a> Before<'a> {
         let newest = tx.newest().map(|attempt| attempt.signed.tx_hash);
         Self {
             request_id: tx.request_id.as_ref(),
+            trace: tx.trace,
             nonce: Some(tx.nonce),
             tx_hash: tx.mined.as_ref().map(|mined| mined.tx_hash).or(newest),
             since: tx.waits_since,
@@ -64,6 +70,7 @@ impl<'a> Before<'a> {
     fn queued(tx: &'a QueuedTx) -> Self {
         Self {
             request_id: tx.request_id.as_ref(),
+            trace: tx.trace,
             nonce: None,
             tx_hash: None,
             since: tx.accepted_at,
@@ -80,6 +87,7 @@ pub(super) fn note_created(writer: Writer<'_>, tx: &NewTx) {
         submitter = %writer.lease.submitter,
         tx_id = %tx.tx_id,
         request_id = tx.request_id.as_ref().map(RequestId::shown),
+        trace_id = tx.trace.map(|trace| display(trace.trace_id())),
         node_id = writer.node.as_str(),
         fencing_token = writer.lease.token.get(),
         nonce = slot.map(|slot| slot.nonce.get()),
@@ -110,6 +118,35 @@ pub(super) fn note_changed(
     let Some(before) = Before::of(state, update.tx_id) else { return };
     log(writer, update, before);
     count(writer.metrics, update, before, now);
+    if let Some(trace) = before.trace {
+        record_step(writer, trace, update, before, now);
+    }
+}
+
+/// Records the time from the acceptance of a traced transaction to a step of its life.
+fn record_step(
+    writer: Writer<'_>,
+    trace: TraceParent,
+    update: &TxUpdate,
+    before: Before<'_>,
+    now: Timestamp,
+) {
+    let to = update.to();
+    let name = match update.event() {
+        Some(TxEvent::NodeAccepted) if !before.was_sent => "transaction sent",
+        Some(TxEvent::Mined) if !before.was_mined => "transaction mined",
+        Some(TxEvent::GaveUp(_)) => "transaction stuck",
+        Some(_) if to.is_final() => "transaction final",
+        _ => return,
+    };
+    let failed = matches!(to, TxState::Failed(_) | TxState::Stuck(_));
+    let took = now.since(before.since);
+    let about = About { name, kind: SpanKind::Internal, took, failed };
+    let tx_hash = update.evidence.mined().map(|mined| mined.tx_hash).or(before.tx_hash);
+    let of = OfTx { tx_id: update.tx_id, submitter: writer.lease.submitter, tx_hash };
+    let state = ("tollgate.state", to.to_string());
+    let node = ("tollgate.node_id", writer.node.as_str().to_owned());
+    spans::record(writer.spans, trace, &about, of, [state, node]);
 }
 
 fn log(writer: Writer<'_>, update: &TxUpdate, before: Before<'_>) {
@@ -131,6 +168,7 @@ fn log(writer: Writer<'_>, update: &TxUpdate, before: Before<'_>) {
                 submitter = %writer.lease.submitter,
                 tx_id = %update.tx_id,
                 request_id = before.request_id.map(RequestId::shown),
+                trace_id = before.trace.map(|trace| display(trace.trace_id())),
                 node_id = writer.node.as_str(),
                 fencing_token = writer.lease.token.get(),
                 nonce = before.nonce.map(Nonce::get),

@@ -345,6 +345,7 @@ async fn foreign_orphans(cluster: &Cluster, count: u32) -> Vec<Submitter> {
             held: false,
             valid_until: None,
             author: None,
+            trace: None,
         });
         sections.push(section);
         leases.push(lease);

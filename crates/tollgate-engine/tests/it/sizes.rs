@@ -135,6 +135,7 @@ async fn section(lease: Lease, values: &[u64], have_slots: bool) -> Section {
             held: false,
             valid_until: None,
             author: None,
+            trace: None,
         });
     }
     section

@@ -4,8 +4,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use tollgate_engine::{Action, CreateError, Unserved};
-use tollgate_model::TxState;
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::event::EventKind;
+use tollgate_model::port::Page;
+use tollgate_model::{Seq, TraceParent, TxId, TxState};
 use tollgate_testkit::fake_chain::{Reorged, TxMatch};
 
 use crate::support::{
@@ -41,6 +43,31 @@ async fn work_of_a_dead_node_is_finished_by_another() {
     paid.sort_unstable();
     assert!(paid.into_iter().eq(0..100), "each once, none lost");
     assert!(cluster.feed().await.iter().all(|entry| entry.state == TxState::Confirmed));
+}
+
+/// The next owner knows under which trace a transaction was requested minutes ago.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_of_the_next_owner_carry_the_trace_of_the_request() {
+    let cluster = Cluster::pipelined().await;
+    let engine = cluster.node("a", options());
+    let trace: TraceParent =
+        "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
+    let prepared = engine.prepare(account(1), None, transfer(10)).await.unwrap();
+    let traced = id(engine.submit(prepared.traced(Some(trace))).decided().await.unwrap());
+    let plain = transfers(&engine, [11]).await[0];
+    engine.stop().await;
+    let _heir = cluster.node("b", options());
+    cluster.mine_until_final(&[traced, plain]).await;
+
+    let page = Page::new(Page::MAX).unwrap();
+    cluster.store.number_events(page).await.unwrap();
+    let events = cluster.store.events(Seq::MIN, page).await.unwrap().items;
+    let of_end = |tx_id: TxId| {
+        let ends = events.iter().filter(|it| it.event.kind == EventKind::TxConfirmed);
+        let mut txs = ends.filter_map(|it| it.event.tx.as_ref());
+        txs.find(|tx| tx.tx_id == tx_id).expect("an event of its end").trace
+    };
+    assert_eq!((of_end(traced), of_end(plain)), (Some(trace), None));
 }
 
 #[tokio::test(flavor = "multi_thread")]

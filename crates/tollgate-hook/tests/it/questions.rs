@@ -37,6 +37,8 @@ async fn a_question_says_all_that_is_known() {
     assert_eq!(heard.len(), 1);
     assert_eq!(heard[0].line, "POST /stuck?key=topsecret HTTP/1.1");
     assert_eq!(heard[0].headers["content-type"], "application/json");
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    assert_eq!(heard[0].headers["traceparent"], trace, "the trace of the request");
     let question: Value = serde_json::from_slice(&heard[0].body).unwrap();
     assert_eq!(
         question,

@@ -120,5 +120,6 @@ pub(crate) fn context() -> StuckContext {
         diagnosis: Some(Diagnosis::InPool),
         age: Duration::from_millis(1_000_500),
         depth: 12,
+        trace: Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap()),
     }
 }

@@ -12,6 +12,7 @@ use crate::ids::{ChainId, InvalidValue, RequestId, Submitter, TxHash, TxId};
 use crate::port::batch::{NewTx, StatusChange, TxUpdate};
 use crate::state::TxState;
 use crate::text::Text;
+use crate::trace::TraceParent;
 
 /// The version of the form.
 const VERSION: u8 = 1;
@@ -22,6 +23,8 @@ const HAS_HASH: u8 = 4;
 const HAS_BLOCK: u8 = 8;
 const IS_NEW_FORK: u8 = 16;
 const HAS_REASON: u8 = 32;
+/// The trace is the last part: versions that don't know it read the rest and stop.
+const HAS_TRACE: u8 = 64;
 
 /// The reason why stored events can't be read.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -69,6 +72,7 @@ impl EventLog {
             tx_hash: tx.slot.as_ref().map(|slot| slot.attempt.tx_hash),
             block: None,
             new_fork: false,
+            trace: tx.trace,
         };
         let (kind, tx) = (EventKind::TxAccepted, Some(about));
         self.push(&Event { kind, submitter, tx, reason: None });
@@ -92,6 +96,7 @@ impl EventLog {
                 tx_hash: mined.map(|(hash, ..)| hash).or(attempt),
                 block: mined.map(|(_, number, hash)| (number, hash)),
                 new_fork: kind == EventKind::TxReceiptUpdated && update.is_new_fork(),
+                trace: update.trace,
             };
             self.push(&Event { kind, submitter, tx: Some(tx), reason: None });
         }
@@ -144,7 +149,8 @@ fn encode(event: &Event, out: &mut Vec<u8>) {
         | flag(tx.is_some_and(|tx| tx.tx_hash.is_some()), HAS_HASH)
         | flag(tx.is_some_and(|tx| tx.block.is_some()), HAS_BLOCK)
         | flag(tx.is_some_and(|tx| tx.new_fork), IS_NEW_FORK)
-        | flag(event.reason.is_some(), HAS_REASON);
+        | flag(event.reason.is_some(), HAS_REASON)
+        | flag(tx.is_some_and(|tx| tx.trace.is_some()), HAS_TRACE);
     out.extend(event.kind.code().to_be_bytes());
     out.push(flags);
     out.extend(event.submitter.chain_id.as_i64().to_be_bytes());
@@ -166,6 +172,9 @@ fn encode(event: &Event, out: &mut Vec<u8>) {
     }
     if let Some(reason) = &event.reason {
         put_text(reason.as_str(), out);
+    }
+    if let Some(trace) = tx.and_then(|tx| tx.trace) {
+        out.extend(trace.to_bytes());
     }
     // The parts have bounds of their own, far below 64 KiB together.
     let length = u16::try_from(out.len() - start - 2).unwrap_or(u16::MAX);
@@ -202,8 +211,11 @@ fn read(mut input: Input<'_>) -> Result<Option<Event>, DecodeError> {
     let has = |flag: u8| flags & flag != 0;
     let chain_id = ChainId::from_i64(i64::from_be_bytes(input.take()?))?;
     let submitter = Submitter::new(chain_id, Address::new(input.take()?));
-    let tx = if has(HAS_TX) { Some(read_tx(&mut input, has)?) } else { None };
+    let mut tx = if has(HAS_TX) { Some(read_tx(&mut input, has)?) } else { None };
     let reason = if has(HAS_REASON) { Some(Text::lossy(input.text()?)) } else { None };
+    if let Some(tx) = tx.as_mut().filter(|_| has(HAS_TRACE)) {
+        tx.trace = Some(TraceParent::from_bytes(input.part(TraceParent::BYTES)?)?);
+    }
     Ok(Some(Event { kind, submitter, tx, reason }))
 }
 
@@ -221,7 +233,8 @@ fn read_tx(input: &mut Input<'_>, has: impl Fn(u8) -> bool) -> Result<EventTx, D
         None
     };
     let new_fork = has(IS_NEW_FORK);
-    Ok(EventTx { tx_id, version, request_id, state, tx_hash, block, new_fork })
+    let trace = None;
+    Ok(EventTx { tx_id, version, request_id, state, tx_hash, block, new_fork, trace })
 }
 
 /// The bytes that are left to read.
@@ -247,7 +260,16 @@ impl<'a> Input<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trace::{SpanId, TraceId};
     use proptest::prelude::*;
+
+    fn trace() -> impl Strategy<Value = Option<TraceParent>> {
+        let ids = (any::<[u8; 16]>(), any::<[u8; 8]>(), any::<bool>());
+        let trace = ids.prop_filter_map("no id is zero", |(trace, span, sampled)| {
+            Some(TraceParent::new(TraceId::new(trace)?, SpanId::new(span)?, sampled))
+        });
+        proptest::option::of(trace)
+    }
 
     fn tx() -> impl Strategy<Value = EventTx> {
         let ids = (
@@ -257,8 +279,9 @@ mod tests {
         );
         let state = proptest::sample::select(&TxState::ALL[..]);
         let block = proptest::option::of((any::<u64>(), any::<[u8; 32]>()));
-        (ids, state, proptest::option::of(any::<[u8; 32]>()), block, any::<bool>()).prop_map(
-            |((id, version, request_id), state, hash, block, new_fork)| EventTx {
+        let hash = proptest::option::of(any::<[u8; 32]>());
+        (ids, state, hash, block, any::<bool>(), trace()).prop_map(
+            |((id, version, request_id), state, hash, block, new_fork, trace)| EventTx {
                 tx_id: TxId::from_uuid(Uuid::from_u128(id)),
                 version,
                 request_id: request_id.map(|id| RequestId::from_stored(id).unwrap()),
@@ -266,6 +289,7 @@ mod tests {
                 tx_hash: hash.map(TxHash::new),
                 block: block.map(|(number, hash)| (number, B256::new(hash))),
                 new_fork,
+                trace,
             },
         )
     }

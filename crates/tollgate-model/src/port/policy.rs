@@ -15,6 +15,7 @@ use crate::diagnose::Diagnosis;
 use crate::stuck::Trigger;
 use crate::text::Text;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 /// The input of a stuck policy.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -32,6 +33,8 @@ pub struct StuckContext {
     pub age: Duration,
     /// The number of the submitter's transactions behind it.
     pub depth: u64,
+    /// The trace of the request that made the transaction.
+    pub trace: Option<TraceParent>,
 }
 
 /// The actions that a policy can choose.

@@ -11,6 +11,7 @@ use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 use alloy_primitives::{Address, B256, Bytes, U256};
 
 /// A chain that is registered in the database.
@@ -243,6 +244,8 @@ pub struct OpenTx {
     pub unproven_since: Option<Timestamp>,
     /// A stored confirmation list says that the receipt once left the canonical chain.
     pub new_fork: bool,
+    /// The trace of the request that was accepted.
+    pub trace: Option<TraceParent>,
 }
 
 /// One entry of a transaction's audit trail. There is exactly one for each version of the row.

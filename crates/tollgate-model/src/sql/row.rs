@@ -31,6 +31,7 @@ use crate::spending::SpendingRules;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 pub use alert::{alert_notice, stored_alert};
 pub use audit::audit_entry;
@@ -236,6 +237,7 @@ pub fn open_tx(row: &impl SqlRow) -> Decoded<OpenTx> {
         patience: row.time("patience_since")?.map(|since| Patience { since, resends }),
         unproven_since: row.time("unproven_since")?,
         new_fork: flag(row, "new_fork")?,
+        trace: row.bytes("trace")?.map(TraceParent::from_bytes).transpose()?,
     })
 }
 

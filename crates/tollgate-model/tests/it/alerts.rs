@@ -94,7 +94,7 @@ proptest! {
         let verdict = judge_balance(wei(balance), Some(wei(floor)), burn.map(U256::from), days);
         let lasts = burn.filter(|burn| *burn > 0).map(|burn| balance / burn);
         let expected = if balance < floor {
-            Some(LowBalance::BelowFloor { floor: wei(floor) })
+            Some(LowBalance::BelowFloor { floor: wei(floor), days: lasts })
         } else {
             lasts.filter(|lasts| *lasts < days).map(|days| LowBalance::FewDays { days })
         };

@@ -44,6 +44,7 @@ fn new_tx(id: u128, request: Option<&str>, slot: Option<Slot>) -> NewTx {
         held: false,
         valid_until: None,
         author: None,
+        trace: None,
     }
 }
 

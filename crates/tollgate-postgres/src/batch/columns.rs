@@ -257,6 +257,13 @@ pub(super) fn diagnoses<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     ])
 }
 
+/// For `trace_put`: a row for each create that has a trace, so mostly none.
+pub(super) fn traces<'a>(creates: &[Create<'a>]) -> Columns<'a> {
+    let traced: Vec<_> =
+        creates.iter().filter_map(|Create { tx, .. }| Some((tx.tx_id, tx.trace?))).collect();
+    columns!(traced, (tx_id, trace) => [tx_id.uuid(), trace.to_bytes().to_vec()])
+}
+
 /// For `receipt_put`: the details of receipts beyond block and status.
 pub(super) fn receipts<'a>(applied: &[Applied<'a>]) -> Columns<'a> {
     let detailed = |update: &'a TxUpdate| {

@@ -177,6 +177,7 @@ async fn insert(
         put(tx, queries::SLOT_FREE, columns::freed_slots(applied)),
         put(tx, queries::CONFIRMATION_PUT, columns::confirmations(applied)),
         put(tx, queries::DIAGNOSIS_PUT, columns::diagnoses(applied)),
+        put(tx, queries::TRACE_PUT, columns::traces(creates)),
         put(tx, queries::RECEIPT_PUT, columns::receipts(applied)),
         put(tx, queries::PATIENCE_PUT, columns::patience(applied)),
         put(tx, queries::UNPROVEN_PUT, columns::unproven(applied)),

@@ -7,7 +7,7 @@ use tollgate_api::{AuditPage, path};
 
 use super::remote::{self, Failed, Remote, RemoteArgs};
 use super::table::{Table, cell};
-use super::tx::show::to_the_second;
+use super::units::to_the_second;
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -45,7 +45,9 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
     let page = remote.get(&path::with_query(path::AUDIT, &params)).await?;
     remote.print(&page, |page: &AuditPage| {
         let mut table =
-            Table::new(["TIME", "ACTION", "SUBJECT", "KEY", "AUTHOR", "ADDRESS", "REASON"]);
+            Table::new(["TIME", "ACTION", "SUBJECT", "KEY", "AUTHOR", "ADDRESS", "REASON"])
+                .cuts(&["SUBJECT", "AUTHOR", "REASON"])
+                .wide(remote.wide);
         for entry in &page.items {
             table.row([
                 to_the_second(&entry.time),

@@ -20,8 +20,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
         "api-key rotate",
         &["tollgate api-key rotate abcdefghijkl --config tollgate.toml --grace 48h"],
     ),
+    ("audit list", &["tollgate audit list", "tollgate audit list --limit 1000 --json"]),
     ("backup", &["tollgate backup --database-url sqlite:tollgate.db --to tollgate.backup"]),
-    ("bench", &["tollgate bench --url http://127.0.0.1:8550 --count 10000 --wait accepted"]),
+    (
+        "bench",
+        &[
+            "tollgate bench --url http://127.0.0.1:8550 --count 10000 --wait accepted",
+            "tollgate bench --url http://127.0.0.1:8550 --rate 1000 --duration 30s",
+        ],
+    ),
     (
         "completions",
         &["tollgate completions --after 0 --json", "tollgate completions --after 1234 --follow"],

@@ -76,6 +76,7 @@ mod tests {
             diagnosis: None,
             age: Duration::ZERO,
             depth: 0,
+            trace: None,
         }
     }
 

@@ -1,13 +1,15 @@
 //! Rules between settings: derived defaults, combinations that are refused or have no effect.
 
 mod alerts;
+mod events;
 mod tls;
 mod top_up;
+mod traces;
 
 use std::time::Duration;
 
 use tollgate_evm::endpoint::{EndpointConfig, Role};
-use tollgate_http::{RefusedAddresses, http_url, names_link_local};
+use tollgate_http::{http_url, names_link_local};
 use tollgate_model::nonce::Mode;
 use tollgate_model::rejected::RejectedSlot;
 
@@ -16,7 +18,7 @@ use super::keys::{KEYS, Key, find};
 use super::load::Values;
 use super::parse::duration_text;
 use super::settings::Settings;
-use super::types::{Age, EventMode, RetentionMode};
+use super::types::{Age, RetentionMode};
 use super::value::Problem;
 use super::{Purpose, own_url};
 
@@ -36,6 +38,7 @@ pub(super) fn apply(
     rules.stuck(settings);
     rules.hook(settings);
     rules.events(settings);
+    rules.traces(settings);
     rules.advertise_url(settings);
     rules.retention(settings);
     rules.tls(settings);
@@ -256,38 +259,6 @@ impl Rules<'_> {
             ),
             (false, true) => self.refuse(SECRET, "needs stuck.hook.url, which is not given"),
             (true, true) | (false, false) => {}
-        }
-    }
-
-    fn events(&mut self, settings: &Settings) {
-        const MODE: &str = "events.mode";
-        const URL: &str = "events.webhook.url";
-        const SECRET: &str = "events.webhook.secret";
-        let webhook = &settings.webhook;
-        let url = webhook.url.as_ref().and_then(|url| http_url(&url.0).ok());
-        if !webhook.allow_private && url.is_some_and(|url| RefusedAddresses::Private.named_by(&url))
-        {
-            self.refuse(
-                URL,
-                "is a private address: set events.webhook.allow_private if the receiver is there",
-            );
-        }
-        let has_secret =
-            self.values.is_given(SECRET) || self.values.is_given("events.webhook.secret_file");
-        let has_url = self.values.is_given(URL);
-        match (has_url, has_secret) {
-            (true, false) => self.refuse(
-                URL,
-                "needs a secret: give events.webhook.secret_file or TOLLGATE_EVENTS_WEBHOOK_SECRET",
-            ),
-            (false, true) => self.refuse(SECRET, "needs events.webhook.url, which is not given"),
-            (true, true) | (false, false) => {}
-        }
-        if settings.events.mode == EventMode::Webhook && !has_url {
-            self.refuse(MODE, "webhook needs events.webhook.url, which is not given");
-        }
-        if settings.events.mode != EventMode::Poll && !settings.events.enabled {
-            self.refuse(MODE, "needs events.enabled: without it there are no events to deliver");
         }
     }
 

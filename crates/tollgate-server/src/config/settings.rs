@@ -18,8 +18,8 @@ mod top_up;
 pub(crate) use alerts::AlertSettings;
 pub(crate) use audit::AuditSettings;
 pub(crate) use database::DatabaseSettings;
-pub(crate) use events::{EventSettings, WebhookSettings};
-pub(crate) use node::ChainEntry;
+pub(crate) use events::{EventSettings, NatsSettings, WebhookSettings};
+pub(crate) use node::{ChainEntry, TraceSettings};
 pub(crate) use retention::RetentionSettings;
 pub(crate) use submitter::KeySettings;
 pub(crate) use top_up::TopUpEntry;
@@ -75,6 +75,7 @@ sections! {
     retention: RetentionSettings = "retention";
     events: EventSettings = "events";
     webhook: WebhookSettings = "events.webhook";
+    nats: NatsSettings = "events.nats";
     alerts: AlertSettings = "alerts";
     audit: AuditSettings = "audit";
     http: node::HttpSettings = "http";
@@ -84,5 +85,6 @@ sections! {
     startup: node::StartupSettings = "startup";
     drain: node::DrainSettings = "drain";
     metrics: node::MetricsSettings = "metrics";
+    traces: node::TraceSettings = "traces";
     log: node::LogSettings = "log";
 }

@@ -46,6 +46,8 @@ pub(crate) enum EventMode {
     Log,
     /// They are posted to a URL.
     Webhook,
+    /// They are published to a stream of NATS JetStream.
+    Nats,
 }
 
 /// The use of finished transactions that are removed.
@@ -114,6 +116,12 @@ text_types! {
     EndpointUrl: String;
     /// The URL of a hook. Its path may be a key.
     HookUrl: String;
+    /// The URL of a NATS server. It may hold a password.
+    NatsUrl: String;
+    /// The name of a stream of NATS JetStream.
+    StreamName: String;
+    /// The first part of subjects of NATS.
+    SubjectPrefix: String;
     /// A name in a `Host` header, without a port.
     HostName: String;
     /// The origin of a web page: scheme, host and port.
@@ -218,6 +226,19 @@ scalar_types! {
             Ok(_) => Ok(Self(text.to_owned())),
             Err(bad) => Err(bad.to_string()),
         };
+    NatsUrl: ValueType::new(Form::Text, "`nats://…` or `tls://…`", "URL")
+        .redacted(Redaction::DatabaseUrl), |text, _| {
+        url_place(text, &["nats", "tls"])?;
+        Ok(Self(text.trim().to_owned()))
+    };
+    StreamName: ValueType::text("name"), |text, _| match is_nats_token(text) {
+        true => Ok(Self(text.to_owned())),
+        false => Err("must be a name without blanks, ., * and >".to_owned()),
+    };
+    SubjectPrefix: ValueType::text("subject"), |text, _| match text.split('.').all(is_nats_token) {
+        true => Ok(Self(text.to_owned())),
+        false => Err("must be names with a . between them, without blanks, * and >".to_owned()),
+    };
     HookSecret: ValueType::text("text").redacted(Redaction::HideAll),
         |text, _| Self::parse(text).map_err(|bad| bad.to_string());
     DatabaseUrl: ValueType::new(Form::Text, "`postgres://…` or `sqlite:PATH`", "URL")
@@ -271,6 +292,7 @@ choice_types! {
         "poll" => EventMode::Poll,
         "log" => EventMode::Log,
         "webhook" => EventMode::Webhook,
+        "nats" => EventMode::Nats,
     }
     SinkKind {
         "webhook" => SinkKind::Webhook,
@@ -301,6 +323,12 @@ fn duration(text: &str, field: &Field) -> Result<Duration, String> {
         true => Err(format!("must be at least {}", duration_text(min))),
         false => Ok(duration),
     }
+}
+
+/// True for one name of a subject of NATS.
+fn is_nats_token(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && !b".*>/\\".contains(&byte);
+    (1..=200).contains(&text.len()) && text.bytes().all(is_plain)
 }
 
 fn node_name(text: &str) -> Result<NodeName, String> {

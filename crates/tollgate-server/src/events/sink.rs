@@ -11,6 +11,8 @@ use tracing::info;
 
 /// The name of the webhook among the sinks of the database.
 pub(crate) const WEBHOOK: &str = "webhook";
+/// The name of the stream of NATS among them.
+pub(crate) const NATS: &str = "nats";
 
 /// The reason why a receiver did not take an event.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use tollgate_api::{Create, ErrorCode, Simulation, Tx, path};
 use tollgate_engine::{CreateError, Created, PendingCreate, PreparedCreate, Simulated, Unserved};
-use tollgate_model::{Submitter, TxId};
+use tollgate_model::{Submitter, TraceParent, TxId};
 use utoipa::ToSchema;
 
 use super::Api;
@@ -14,6 +14,7 @@ use super::account_pools::FromPool;
 use super::body::Json;
 use super::create_request::{CreateContent, CreateRequest};
 use super::idempotency::key_of;
+use super::middleware::traceparent;
 use super::openapi::may_fail;
 use super::params::CreateParams;
 use super::problem::Problem;
@@ -115,7 +116,8 @@ pub(crate) async fn create(
         };
     }
     let submitter = request.submitter;
-    let prepared = prepare(&api, &caller, request.named_for(tenant)?).await?;
+    let trace = traceparent(&headers);
+    let prepared = prepare(&api, &caller, request.named_for(tenant)?, trace).await?;
     let (status, tx) = outcome(&api, &caller, submitter, api.engine.submit(prepared)).await?;
     let location = (status == StatusCode::ACCEPTED).then(|| path::tx(&tx.tx_id));
     let location = location.and_then(|path| HeaderValue::from_str(&path).ok());
@@ -136,11 +138,12 @@ enum CreateAnswer {
     Simulated(Simulation),
 }
 
-/// Everything about a create that needs no nonce.
+/// Everything about a create that needs no nonce, by its author and under the trace of its request.
 pub(crate) async fn prepare(
     api: &Api,
     caller: &Caller,
     request: CreateRequest,
+    trace: Option<TraceParent>,
 ) -> Result<PreparedCreate, Problem> {
     let CreateRequest { submitter, request_id, content } = request;
     let prepared = match content {
@@ -150,7 +153,7 @@ pub(crate) async fn prepare(
         }
     };
     let prepared = prepared.map_err(|error| refused(submitter, error))?;
-    Ok(prepared.by(caller.create_author()))
+    Ok(prepared.by(caller.create_author()).traced(trace))
 }
 
 /// Waits for the outcome of a create that its worker has.

@@ -15,8 +15,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tollgate_api::Endpoint;
 use tollgate_metrics::{AccountTotals, BalanceReading, ChainMetrics, Entry, NodeMetrics};
+use tollgate_model::port::span::NoSpans;
 use tollgate_model::{Address, Timestamp};
 
+use super::middleware::Observers;
 use super::openapi::may_fail;
 use super::problem::Problem;
 use super::served_chains::{Chains, StartedChain};
@@ -45,14 +47,14 @@ pub fn metrics_dictionary() -> (Vec<Entry>, Vec<Entry>) {
 
 /// The routes of the metrics' own listener.
 pub fn metrics_router(chains: Chains) -> Router {
-    let metrics = chains.metrics().node.clone();
+    let observers = Observers { spans: Arc::new(NoSpans), ..chains.observers() };
     Router::new()
         .route("/metrics", get(show))
         .route("/livez", get(health::live))
         .fallback(middleware::no_route)
         .method_not_allowed_fallback(middleware::no_method)
         .layer(axum::middleware::from_fn(middleware::note_route))
-        .layer(from_fn_with_state(metrics, middleware::with_trace_id))
+        .layer(from_fn_with_state(observers, middleware::with_trace_id))
         .with_state(chains)
 }
 

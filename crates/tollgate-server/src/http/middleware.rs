@@ -6,14 +6,17 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt;
 use tokio::time::Instant;
 use tollgate_api::ErrorCode;
 use tollgate_metrics::NodeMetrics;
+use tollgate_model::TraceParent;
+use tollgate_model::port::span::{Span, SpanKind, SpanSink};
 use tollgate_model::secret::masked;
+use tollgate_model::trace::SpanId;
 use tracing::{Instrument, debug, info, warn};
 use uuid::Uuid;
 
@@ -24,7 +27,7 @@ use super::problem::Problem;
 /// Carries the trace id, on requests and on answers. The name is the one that proxies know.
 pub(crate) const TRACE_ID: HeaderName = HeaderName::from_static(tollgate_api::header::TRACE_ID);
 /// Names the caller's trace, as in the W3C's Trace Context.
-const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+const TRACEPARENT: HeaderName = HeaderName::from_static(tollgate_api::header::TRACEPARENT);
 /// Longest trace id of a caller that is passed on (I13).
 pub(crate) const TRACE_ID_MAX: usize = 128;
 /// The most characters of a path that are logged (I13).
@@ -39,6 +42,11 @@ pub(crate) fn trace_id(headers: &HeaderMap) -> &str {
 
 /// The routes whose answers are logged at DEBUG: programs ask them all the time.
 const QUIET_ROUTES: [&str; 3] = ["/livez", "/readyz", "/metrics"];
+/// A path that programs ask all the time.
+fn is_quiet(path: &str) -> bool {
+    QUIET_ROUTES.contains(&path)
+}
+
 /// The route of a request that no route matched.
 const NO_ROUTE: &str = "none";
 
@@ -50,6 +58,37 @@ pub(crate) async fn note_route(request: Request, next: Next) -> Response {
         response.extensions_mut().insert(pattern);
     }
     response
+}
+
+/// What sees every request.
+#[derive(Clone)]
+pub(crate) struct Observers {
+    pub(crate) metrics: Arc<NodeMetrics>,
+    pub(crate) spans: Arc<dyn SpanSink>,
+}
+
+/// A request as a part of the caller's trace.
+fn request_span(
+    context: TraceParent,
+    parent: Option<SpanId>,
+    answered: &Answered,
+    status: StatusCode,
+    method: &'static str,
+) -> Span {
+    Span {
+        context,
+        parent,
+        links: Vec::new(),
+        name: "request",
+        kind: SpanKind::Server,
+        took: answered.took,
+        failed: status.is_server_error(),
+        attributes: vec![
+            ("http.request.method", method.to_owned()),
+            ("http.route", answered.route().to_owned()),
+            ("http.response.status_code", status.as_str().to_owned()),
+        ],
+    }
 }
 
 /// Counts a request while it is being answered, also where its caller goes away.
@@ -82,23 +121,17 @@ impl Answered {
     }
 }
 
-/// The trace of a W3C `traceparent` header: the 32 hexadecimal digits that all its spans share.
-fn w3c_trace(headers: &HeaderMap) -> Option<String> {
-    let header = headers.get(TRACEPARENT)?.to_str().ok()?;
-    let mut parts = header.split('-');
-    let (version, trace) = (parts.next()?, parts.next()?);
-    let is_hex = |part: &str| {
-        part.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
-    };
-    let is_known = version.len() == 2 && is_hex(version) && version != "ff";
-    let is_trace = trace.len() == 32 && is_hex(trace) && trace.bytes().any(|byte| byte != b'0');
-    (is_known && is_trace && parts.next()?.len() == 16).then(|| trace.to_owned())
+/// The trace that a request belongs to; `None` if it names none, or more than one, or what is none.
+pub(crate) fn traceparent(headers: &HeaderMap) -> Option<TraceParent> {
+    let mut given = headers.get_all(TRACEPARENT).iter();
+    let header = given.next()?.to_str().ok()?;
+    given.next().is_none().then(|| header.parse().ok())?
 }
 
 /// Gives every request a trace id (the caller's own, if it sent a usable one, else that of its trace) and
 /// every problem its body, counts and times it, and logs it.
 pub(crate) async fn with_trace_id(
-    State(metrics): State<Arc<NodeMetrics>>,
+    State(Observers { metrics, spans }): State<Observers>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -106,12 +139,22 @@ pub(crate) async fn with_trace_id(
     let known_method = method_name(request.method());
     let usable = |id: &&str| (1..=TRACE_ID_MAX).contains(&id.len()) && masked(id) == **id;
     let given = Some(trace_id(request.headers())).filter(usable);
-    let given = given.map(ToOwned::to_owned).or_else(|| w3c_trace(request.headers()));
+    let given = given.map(ToOwned::to_owned);
+    let given = given.or_else(|| Some(traceparent(request.headers())?.trace_id().to_string()));
+    let caller = traceparent(request.headers());
+    let context = spans.begin(caller).filter(|_| !is_quiet(request.uri().path()));
+    let given = given.or_else(|| context.map(|context| context.trace_id().to_string()));
     let id = given.unwrap_or_else(|| Uuid::now_v7().to_string());
     let named = HeaderValue::from_str(&id).ok();
     if let Some(id) = &named {
         // Another node that is asked on the caller's behalf is told the same.
         request.headers_mut().insert(TRACE_ID, id.clone());
+    }
+    if let Some(context) = context
+        && let Ok(own) = HeaderValue::from_str(&context.to_string())
+    {
+        // What becomes of the request is a part of this span.
+        request.headers_mut().insert(TRACEPARENT, own);
     }
     let (method, path) = (shown(request.method().as_str()), shown(request.uri().path()));
     // Whatever is logged on the way has the name of the call.
@@ -125,6 +168,10 @@ pub(crate) async fn with_trace_id(
     let status = response.status();
     metrics.http_requests_total.with(&[known_method, route, status.as_str()]).inc();
     metrics.http_request_seconds.with(&[route]).observe(answered.took);
+    if let Some(context) = context {
+        let parent = caller.map(TraceParent::span_id);
+        spans.record(request_span(context, parent, &answered, status, known_method));
+    }
     if let Some(problem) = problem {
         write_problem(&mut response, problem, &id);
     }
@@ -235,31 +282,24 @@ mod tests {
     use axum::middleware;
     use axum::routing::get;
     use http_body_util::BodyExt;
+    use tollgate_model::port::span::NoSpans;
     use tower::ServiceExt;
 
     use super::*;
 
     #[test]
-    fn trace_of_a_caller_is_read_from_a_well_formed_traceparent_alone() {
-        let read = |value: &str| {
+    fn traceparent_is_read_if_there_is_exactly_one_and_it_is_well_formed() {
+        let read = |values: &[&str]| {
             let mut headers = HeaderMap::new();
-            headers.insert(TRACEPARENT, HeaderValue::from_str(value).unwrap());
-            w3c_trace(&headers)
+            for value in values {
+                headers.append(TRACEPARENT, HeaderValue::from_str(value).unwrap());
+            }
+            traceparent(&headers).map(|trace| trace.to_string())
         };
-        let trace = "4bf92f3577b34da6a3ce929d0e0e4736";
-        let good = format!("00-{trace}-00f067aa0ba902b7-01");
-        assert_eq!(read(&good).as_deref(), Some(trace));
-        assert_eq!(read(&format!("{good}-more")).as_deref(), Some(trace), "later versions");
-        let zero = "0".repeat(32);
-        for bad in [
-            format!("00-{zero}-00f067aa0ba902b7-01"),
-            format!("ff-{trace}-00f067aa0ba902b7-01"),
-            format!("00-{}-00f067aa0ba902b7-01", trace.to_uppercase()),
-            format!("00-{trace}"),
-            format!("00-{trace}-1-01"),
-            "x".repeat(200),
-        ] {
-            assert_eq!(read(&bad), None, "{bad}");
+        let good = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        assert_eq!(read(&[good]).as_deref(), Some(good));
+        for bad in [&[][..], &[good, good], &["00"], &["\u{e9}"]] {
+            assert_eq!(read(bad), None, "{bad:?}");
         }
     }
 
@@ -269,6 +309,10 @@ mod tests {
         assert!(!shown(&format!("/api/v1/tx/0x{key}/cancel")).contains(&key[..20]));
         assert_eq!(shown("/api/v1/tx"), "/api/v1/tx");
         assert_eq!(shown(&"/x".repeat(60_000)).len(), PATH_CHARS_MAX);
+    }
+
+    fn unobserved() -> Observers {
+        Observers { metrics: Arc::default(), spans: Arc::new(NoSpans) }
     }
 
     async fn ask(path: &str) -> (StatusCode, axum::http::HeaderMap, serde_json::Value) {
@@ -282,7 +326,7 @@ mod tests {
             .method_not_allowed_fallback(no_method)
             .layer(middleware::from_fn_with_state(Duration::from_millis(20), within))
             .layer(middleware::from_fn(note_route))
-            .layer(middleware::from_fn_with_state(Arc::<NodeMetrics>::default(), with_trace_id));
+            .layer(middleware::from_fn_with_state(unobserved(), with_trace_id));
         let method = if path == "/fine" { "PUT" } else { "GET" };
         let request = Request::builder().method(method).uri(path).body(Body::empty()).unwrap();
         let (parts, body) = router.oneshot(request).await.unwrap().into_parts();

@@ -14,6 +14,7 @@ use tollgate_api::{Chain, ChainList, ChainWithEndpoints, Endpoint, ErrorCode, Re
 use tollgate_engine::Engine;
 use tollgate_model::finality::FinalityRule;
 use tollgate_model::port::clock::Clock;
+use tollgate_model::port::span::{NoSpans, SpanSink};
 use tollgate_model::port::{FeedFilter, Page, Store};
 use tollgate_model::{ChainId, Seq};
 
@@ -21,6 +22,7 @@ use super::access::Caller;
 use super::access::keys::ApiKeys;
 use super::events::EventHub;
 use super::metrics::MetricsOptions;
+use super::middleware::Observers;
 use super::node_auth::{NodeAuth, PeerIdentity};
 use super::openapi::may_fail;
 use super::peers::Peers;
@@ -58,6 +60,8 @@ pub struct ApiOptions {
     pub api_keys: Option<Arc<dyn Clock>>,
     /// The metrics of the process, and how they are shown.
     pub metrics: MetricsOptions,
+    /// Receives a span for each request.
+    pub spans: Arc<dyn SpanSink>,
 }
 
 impl Default for ApiOptions {
@@ -66,7 +70,17 @@ impl Default for ApiOptions {
         let (identity, peer_tls, api_keys) = (None, None, None);
         let (live_within, exposes_confirmations) = (LIVE_WITHIN, false);
         let metrics = MetricsOptions::default();
-        Self { browsers, live_within, exposes_confirmations, identity, peer_tls, api_keys, metrics }
+        let spans = Arc::new(NoSpans);
+        Self {
+            browsers,
+            live_within,
+            exposes_confirmations,
+            identity,
+            peer_tls,
+            api_keys,
+            metrics,
+            spans,
+        }
     }
 }
 
@@ -89,6 +103,7 @@ struct Shared {
     live_within: Duration,
     draining: AtomicBool,
     metrics: MetricsOptions,
+    spans: Arc<dyn SpanSink>,
 }
 
 /// A chain that this node serves.
@@ -119,6 +134,7 @@ impl Chains {
             peer_tls,
             api_keys,
             metrics,
+            spans,
         } = options;
         let api_keys = api_keys.map(|clock| ApiKeys::start(store.clone(), clock));
         let auth = |identity| Arc::new(NodeAuth::new(identity, store.clone(), live_within));
@@ -147,6 +163,7 @@ impl Chains {
             live_within,
             draining: AtomicBool::new(false),
             metrics,
+            spans,
         }))
     }
 
@@ -244,6 +261,10 @@ impl Chains {
     /// The keys of callers; `None` if none are asked for.
     pub(crate) fn api_keys(&self) -> Option<&ApiKeys> {
         self.0.api_keys.as_deref()
+    }
+
+    pub(super) fn observers(&self) -> Observers {
+        Observers { metrics: self.0.metrics.node.clone(), spans: self.0.spans.clone() }
     }
 
     pub(crate) fn metrics(&self) -> &MetricsOptions {

@@ -13,12 +13,13 @@ use tollgate_server::metrics_dictionary;
 use scenario::Scenario;
 
 /// Metrics that no node can be made to change while it works as it should, each with the test that does.
-const NOT_SEEN: [(&str, &str); 6] = [
+const NOT_SEEN: [(&str, &str); 7] = [
     ("tollgate_accounts_below_floor", "top_up::account_with_a_floor_alone_*"),
     ("tollgate_clock_drift_seconds", "alerts::tests::clock_drift_is_raised_counted_and_shown_*"),
     ("tollgate_node_alerts_total", "alerts::tests::clock_drift_is_raised_counted_and_shown_*"),
     ("tollgate_actor_panics_total", "supervisor::tests::an_actor_that_dies_*"),
     ("tollgate_log_lines_dropped_total", "logging::writer::tests::lines_beyond_the_limit_*"),
+    ("tollgate_trace_spans_total", "spans::otlp::tests::*"),
     ("tollgate_endpoint_head_lag_blocks", "http::metrics::tests::lag_of_an_endpoint_*"),
 ];
 

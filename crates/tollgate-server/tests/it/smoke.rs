@@ -468,6 +468,26 @@ fn help_of_every_command_ends_with_examples_in_the_shipped_build() {
 }
 
 #[test]
+fn shipped_build_refuses_nats_and_otlp_and_says_how_to_build_them() {
+    let binary = binary();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("tollgate.toml");
+    let settings = "[events]\nenabled = true\nmode = \"nats\"\n[events.nats]\nurl = \"nats://h\"\n";
+    std::fs::write(&file, settings).unwrap();
+    let refused = run(&binary, &["serve", "--no-auth", "--config", file.to_str().unwrap()]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    let said = "cargo build --release -p tollgate-server --features nats";
+    assert!(refused.err.contains("events.mode") && refused.err.contains(said), "{refused:?}");
+    std::fs::write(&file, "[traces]\notlp_url = \"http://127.0.0.1:4318\"\n").unwrap();
+    let refused = run(&binary, &["serve", "--no-auth", "--config", file.to_str().unwrap()]);
+    let said = "cargo build --release -p tollgate-server --features otlp";
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("traces.otlp_url") && refused.err.contains(said), "{refused:?}");
+    let version = run(&binary, &["--version"]).out;
+    assert!(version.contains("\nfeatures: none\ntest features: none"), "{version}");
+}
+
+#[test]
 fn bad_arguments_to_every_command_end_with_2_and_a_message_in_the_shipped_build() {
     let binary = binary();
     for command in leaves(&binary, &[]) {

@@ -259,6 +259,7 @@ fn a_keystore_needs_its_password_and_no_key_of_it_twice() {
 fn binary_with_test_features_shows_them_and_refuses_to_serve() {
     let version = command().arg("--version").output().unwrap();
     let version = String::from_utf8(version.stdout).unwrap();
+    assert!(version.contains("\nfeatures: nats, otlp"), "{version}");
     assert!(version.contains("\ntest features: failpoints"), "{version}");
     let ground = Ground::new();
     let mut serve = ground.serve("http://127.0.0.1:1", &[]);

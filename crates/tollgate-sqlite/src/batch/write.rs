@@ -133,7 +133,12 @@ impl SectionWriter<'_> {
             new.valid_until.map(Timestamp::unix_micros),
             self.at.unix_micros()
         ];
-        self.conn.exec(queries::TX_INSERT, params).map(drop)
+        self.conn.exec(queries::TX_INSERT, params)?;
+        if let Some(trace) = new.trace {
+            let params = params![new.tx_id.uuid().into_bytes(), trace.to_bytes()];
+            self.conn.exec(queries::TRACE_PUT, params)?;
+        }
+        Ok(())
     }
 
     /// Changes the row itself, guarded by id, version, state and submitter.

@@ -20,7 +20,7 @@ const ANY_AGE: Duration = Duration::ZERO;
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// The tables that hold rows of one transaction.
-const TABLES: [&str; 7] = [
+const TABLES: [&str; 8] = [
     "managed_tx",
     "tx_attempt",
     "tx_history",
@@ -28,11 +28,13 @@ const TABLES: [&str; 7] = [
     "confirmation",
     "tx_receipt",
     "tx_diagnosis",
+    "tx_trace",
 ];
 
 /// Confirmed transactions in the first `count` slots, named order-0, order-1, ….
 async fn confirmed(a: &TestNode, lease: Lease, count: u64) -> Vec<NewTx> {
-    let named = |n: u64| intent().at(n).named(&format!("order-{n}")).paying("10");
+    let trace = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let named = |n: u64| intent().at(n).named(&format!("order-{n}")).paying("10").traced(trace);
     let txs: Vec<_> = (0..count).map(named).collect();
     a.write_whole(section(lease).cursor(0, count).creates(txs.clone())).await;
     for tx in &txs {

@@ -82,6 +82,7 @@ impl StuckQuestions {
         let Some(tx) = session.state.tx_mut(tx_id) else { return };
         tx.decisions.note_asked(now);
         let (nonce, last_answer, diagnosis) = (tx.nonce, tx.answers.last(), tx.diagnosis);
+        let trace = tx.trace;
         let age = now.since(tx.waits_since);
         let depth = depth_behind(session, nonce);
         let kind = match why {
@@ -114,6 +115,7 @@ impl StuckQuestions {
                     diagnosis,
                     age,
                     depth,
+                    trace,
                 };
                 Ok::<_, String>(decide(context.policies.stuck.clone(), about).await)
             };
@@ -261,6 +263,7 @@ mod tests {
             held: false,
             valid_until: None,
             author: None,
+            trace: None,
         };
         let submitter = Submitter::new(ChainId::MIN, Address::ZERO);
         let lease = Lease { submitter, token: FencingToken::MIN };
@@ -273,6 +276,7 @@ mod tests {
             diagnosis: None,
             age: Duration::ZERO,
             depth: 0,
+            trace: None,
         }
     }
 

@@ -4,13 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 use tollgate_model::answer::{AnswerAction, AnswerClass, AnsweredTx, action_for, event_for};
+use tollgate_model::port::span::{SpanKind, SpanSink};
 use tollgate_model::port::{AlertKind, TxUpdate};
 use tollgate_model::resubmit::hold_of;
-use tollgate_model::{Nonce, Route, StuckReason, Text, TxEvent};
+use tollgate_model::{Nonce, Route, StuckReason, Submitter, Text, Timestamp, TraceParent, TxEvent};
 use tracing::debug;
 
 use super::{ANSWERS, Changes};
 use crate::mailbox::SendOutcome;
+use crate::spans::{self, About, OfTx};
 use crate::worker::alarm::AlertSubject;
 use crate::worker::in_flight::{AnswerNotes, InFlightTx};
 use crate::worker::session::{Session, moved};
@@ -30,6 +32,7 @@ pub(super) fn judge(
     changes: &mut Changes,
     answers: Vec<SendOutcome>,
 ) -> Result<Answered, Stop> {
+    let now = session.now();
     // The newest answer of each slot, from the lowest up.
     let mut newest: BTreeMap<Nonce, SendOutcome> = BTreeMap::new();
     let mut notes: BTreeMap<Nonce, AnswerNotes> = BTreeMap::new();
@@ -37,6 +40,9 @@ pub(super) fn judge(
         session.context.metrics.tx_submit_total.inc(outcome.answer.class);
         let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
         let noted = tx.note_answer(&outcome.raw, &outcome.answer, outcome.doubted);
+        if let Some(trace) = tx.trace {
+            record_send(&*session.context.spans, (session.submitter, trace), tx, &outcome, now);
+        }
         notes.entry(tx.nonce).or_default().add(noted);
         newest.insert(tx.nonce, outcome);
     }
@@ -90,6 +96,25 @@ impl Answered {
             session.agenda.tick_now();
         }
     }
+}
+
+/// Records the time from a send of a traced transaction to its answer.
+fn record_send(
+    spans: &dyn SpanSink,
+    (submitter, trace): (Submitter, TraceParent),
+    tx: &InFlightTx,
+    outcome: &SendOutcome,
+    now: Timestamp,
+) {
+    let class = outcome.answer.class;
+    let failed = action_for(class) != AnswerAction::Track;
+    let took = now.since(tx.sending.sent_at());
+    let about = About { name: "transaction send", kind: SpanKind::Client, took, failed };
+    let sent = tx.attempts.iter().find(|attempt| attempt.signed.raw == outcome.raw);
+    let tx_hash = sent.map(|attempt| attempt.signed.tx_hash);
+    let of = OfTx { tx_id: tx.tx_id, submitter, tx_hash };
+    let answer = ("tollgate.answer", class.name().to_owned());
+    spans::record(spans, trace, &about, of, [answer]);
 }
 
 fn alert_hold(session: &mut Session, outcome: &SendOutcome) {

@@ -115,6 +115,7 @@ mod tests {
             held: false,
             valid_until: None,
             author: None,
+            trace: None,
         }
     }
 

@@ -94,6 +94,7 @@ pub(super) fn section(
     for (queued, slot) in queued.iter().zip(slots.by_ref()) {
         let mut update = TxUpdate::moved(queued.tx_id, queued.row, TxEvent::SlotAllocated)?;
         update.slot = Some(slot);
+        update.trace = queued.trace;
         section.updates.push(update);
     }
     section.creates.extend(creates.iter().map(|create| NewTx {
@@ -104,6 +105,7 @@ pub(super) fn section(
         held,
         valid_until: create.intent.expires_at(),
         author: create.author.clone(),
+        trace: create.trace,
     }));
     Ok(section)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use tollgate_model::port::RowVersion;
 use tollgate_model::schedule::is_due;
-use tollgate_model::{Intent, Queued, RequestId, Timestamp, TxId, TxState};
+use tollgate_model::{Intent, Queued, RequestId, Timestamp, TraceParent, TxId, TxState};
 
 /// A transaction that waits for a slot.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub(in crate::worker) struct QueuedTx {
     pub(in crate::worker) row: RowVersion,
     pub(in crate::worker) intent: Intent,
     pub(in crate::worker) accepted_at: Timestamp,
+    /// The trace of its request.
+    pub(in crate::worker) trace: Option<TraceParent>,
     /// The recorded reason why it could not be signed.
     pub(in crate::worker) unsigned: Option<String>,
     /// The store refused a change of it: until then it gets no slot, and others pass it.
@@ -26,7 +28,12 @@ impl QueuedTx {
         intent: Intent,
         accepted_at: Timestamp,
     ) -> Self {
-        Self { tx_id, request_id, row, intent, accepted_at, unsigned: None, set_aside_until: None }
+        let (trace, unsigned, set_aside_until) = (None, None, None);
+        Self { tx_id, request_id, row, intent, accepted_at, trace, unsigned, set_aside_until }
+    }
+
+    pub(in crate::worker) fn traced(self, trace: Option<TraceParent>) -> Self {
+        Self { trace, ..self }
     }
 
     fn is_ready(&self, now: Timestamp) -> bool {

@@ -146,6 +146,7 @@ async fn fill_with_placeholders(
             looked_up,
             reply,
             timer,
+            trace: None,
         };
         creates.push(create);
         answers.push(answer);

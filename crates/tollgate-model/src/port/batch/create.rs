@@ -7,6 +7,7 @@ use crate::ids::{InvalidValue, RequestId, TxId};
 use crate::state::{Allocated, Queued, TxState};
 use crate::text::Text;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 
 /// An accepted intent in its canonical encoding, with its digest.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -59,6 +60,8 @@ pub struct NewTx {
     pub valid_until: Option<Timestamp>,
     /// The author, for the first entry of its history; `None` where nobody is known.
     pub author: Option<Text<200>>,
+    /// The trace of the request. Stored beside the transaction; no part of what it asks for (I7).
+    pub trace: Option<TraceParent>,
 }
 
 impl NewTx {

@@ -11,6 +11,7 @@ use crate::resubmit::Patience;
 use crate::state::TxState;
 use crate::text::Text;
 use crate::time::Timestamp;
+use crate::trace::TraceParent;
 use crate::transition::{IllegalMove, TxEvent, transition};
 
 /// A change of one transaction, conditional on the row version that the writer read.
@@ -49,6 +50,8 @@ pub struct TxUpdate {
     pub detail: Option<Text<4000>>,
     /// The hash of the attempt that a node has taken, for the event about it.
     pub sent_hash: Option<TxHash>,
+    /// The trace of the request, for the events of this change. Nothing is stored of it.
+    pub trace: Option<TraceParent>,
 }
 
 /// The kind of change that the audit entry names.
@@ -98,6 +101,7 @@ impl TxUpdate {
             diagnosis: None,
             detail: None,
             sent_hash: None,
+            trace: None,
         }
     }
 

@@ -18,9 +18,9 @@ use super::super::remote::print_line;
 use super::super::table::clean;
 use super::super::{log, runtime};
 use crate::clock::SystemClock;
-use crate::config::{DatabaseFlags, LogFormat, Purpose, Settings, load};
+use crate::config::{DatabaseFlags, EventMode, LogFormat, Purpose, Settings, load};
 use crate::database::Database;
-use crate::events::{WEBHOOK, receiver};
+use crate::events::{NATS, WEBHOOK, receiver};
 use crate::failure::Failure;
 
 /// The name of a test event's kind.
@@ -103,26 +103,28 @@ pub(super) fn test(args: TestArgs) -> Result<ExitCode, Failure> {
 
 pub(super) fn dead_letters(args: DeadLettersArgs) -> Result<ExitCode, Failure> {
     match args.command {
-        LettersCommand::List(ListArgs { flags, after, json }) => with_store(flags, async |store| {
-            let after = Seq::new(after)?;
-            let page = Page::new(Page::MAX)?;
-            for letter in store.dead_letters(WEBHOOK, after, false, page).await? {
-                let line = if json { as_json(&letter) } else { as_row(&letter) };
-                if print_line(&line).is_err() {
-                    break;
+        LettersCommand::List(ListArgs { flags, after, json }) => {
+            with_store(flags, async |store, sink| {
+                let after = Seq::new(after)?;
+                let page = Page::new(Page::MAX)?;
+                for letter in store.dead_letters(sink, after, false, page).await? {
+                    let line = if json { as_json(&letter) } else { as_row(&letter) };
+                    if print_line(&line).is_err() {
+                        break;
+                    }
                 }
-            }
-            Ok(())
-        }),
+                Ok(())
+            })
+        }
         LettersCommand::Replay(ReplayLettersArgs { flags, seq }) => {
-            with_store(flags, async |store| {
+            with_store(flags, async |store, sink| {
                 let (from, through) = match seq {
                     Some(seq) => (Seq::new(seq)?, Seq::new(seq)?),
                     None => (Seq::MIN, Seq::MAX),
                 };
                 let subject = seq.map_or("all".to_owned(), |seq| seq.to_string());
                 record(&*store, AuditedAction::ReplayDeadLetters, &subject).await?;
-                match store.retry_dead_letters(WEBHOOK, from, through).await? {
+                match store.retry_dead_letters(sink, from, through).await? {
                     0 => Err("there is no such dead letter".into()),
                     count => {
                         println!("{count} will be sent again");
@@ -135,7 +137,7 @@ pub(super) fn dead_letters(args: DeadLettersArgs) -> Result<ExitCode, Failure> {
 }
 
 pub(super) fn replay(args: ReplayArgs) -> Result<ExitCode, Failure> {
-    with_store(args.flags, async |store| {
+    with_store(args.flags, async |store, sink| {
         let bounds = store.event_bounds().await?;
         let before = Seq::new(args.from.saturating_sub(1))?;
         if before < bounds.removed_through {
@@ -149,8 +151,9 @@ pub(super) fn replay(args: ReplayArgs) -> Result<ExitCode, Failure> {
         }
         let subject = format!("from {}", args.from.max(1));
         record(&*store, AuditedAction::ReplayEvents, &subject).await?;
-        if !store.rewind_sink(WEBHOOK, before).await? {
-            return Err("no node has delivered to a webhook yet: there is nothing to repeat".into());
+        if !store.rewind_sink(sink, before).await? {
+            let why = format!("no node has delivered to {sink} yet: there is nothing to repeat");
+            return Err(why.into());
         }
         println!("events from {} on are delivered again", args.from.max(1));
         Ok(())
@@ -186,17 +189,21 @@ fn as_row(letter: &DeadLetter) -> String {
     ))
 }
 
-/// Runs a command on the database of the settings.
+/// Runs a command on the database of the settings, about the sink that they name.
 fn with_store(
     flags: DatabaseFlags,
-    command: impl AsyncFnOnce(Arc<dyn Store>) -> Result<(), Failure>,
+    command: impl AsyncFnOnce(Arc<dyn Store>, &str) -> Result<(), Failure>,
 ) -> Result<ExitCode, Failure> {
     let settings: Settings = load(flags.into_flags(), Purpose::Database)?.settings;
+    let sink = match settings.events.mode {
+        EventMode::Nats => NATS,
+        EventMode::Poll | EventMode::Log | EventMode::Webhook => WEBHOOK,
+    };
     log(LogFormat::Pretty, "warn");
     runtime()?.block_on(async {
         let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
         let store = database.retry(wait, || database.try_open(Arc::new(NoCheckpoints))).await?;
-        command(store).await?;
+        command(store, sink).await?;
         Ok(ExitCode::SUCCESS)
     })
 }

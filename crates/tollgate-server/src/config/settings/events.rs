@@ -1,12 +1,13 @@
 //! Settings of events.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use tollgate_hook::HookSecret;
 use tollgate_model::event::{EventKind, EventKinds};
 
 use crate::config::table::settings;
-use crate::config::types::{Age, EventMode, HookUrl};
+use crate::config::types::{Age, EventMode, HookUrl, NatsUrl, StreamName, SubjectPrefix};
 
 settings! {
     /// Events for receivers outside, see [events](events.md).
@@ -15,7 +16,8 @@ settings! {
         /// delivered. `dev` writes them unless this is set.
         enabled: bool = "false";
         /// Way in which events leave the node, besides `GET /api/v1/events`. `poll`: not at all. `log`: into the log.
-        /// `webhook`: to `events.webhook.url`. One node of all delivers at a time.
+        /// `webhook`: to `events.webhook.url`. `nats`: to a stream of NATS JetStream, in a binary that was built with
+        /// the feature `nats`. One node of all delivers at a time.
         mode: EventMode = "poll";
         /// Kinds that are written; all of them if not set. Give all nodes the same.
         kinds: Vec<EventKind>, example = "[\"TxConfirmed\", \"TxFailed\", \"TxStuck\"]";
@@ -48,6 +50,19 @@ settings! {
         pause_max: Duration = "1m", min = "1s", needs = "events.webhook.url";
         /// Allow private, loopback and link-local addresses.
         allow_private: bool = "false", needs = "events.webhook.url";
+    }
+
+    /// The stream of NATS JetStream that receives events.
+    struct NatsSettings {
+        /// URL of a server of the cluster; the others are learned from it.
+        url: Option<NatsUrl>, example = "\"nats://nats.example.com:4222\"";
+        /// Stream that must store the events. It is not created.
+        stream: StreamName = "TOLLGATE", needs = "events.nats.url";
+        /// First part of the subjects: an event goes to `SUBJECT.CHAIN.KIND`.
+        subject: SubjectPrefix = "tollgate.events", needs = "events.nats.url";
+        /// File of credentials (`.creds`) of the NATS account.
+        credentials_file: Option<PathBuf>, needs = "events.nats.url",
+            example = "\"/run/secrets/tollgate.creds\"";
     }
 }
 

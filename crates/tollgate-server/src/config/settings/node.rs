@@ -13,7 +13,7 @@ use tollgate_server::ConnectionLimits;
 
 use crate::config::field::NUMBER_MAX;
 use crate::config::table::{EntryForm, entry_types, settings};
-use crate::config::types::{Cap, HostName, LogFormat, NodeName, WebOrigin};
+use crate::config::types::{Cap, HookUrl, HostName, LogFormat, NodeName, WebOrigin};
 
 use super::top_up::TopUpEntry;
 
@@ -146,6 +146,15 @@ settings! {
         /// Interval at which the balances of up to 1,000 accounts are read, for `tollgate_balance_lowest_ether` and
         /// `tollgate_balance_left_seconds`. `0s` reads none.
         balance_interval: Duration = "1m";
+    }
+
+    /// Spans for a tracing system, see [logs](logs.md#spans).
+    struct TraceSettings {
+        /// URL of a collector that takes OTLP over HTTP; spans are posted to its `/v1/traces`. In a binary that was
+        /// built with the feature `otlp`.
+        otlp_url: Option<HookUrl>, example = "\"http://127.0.0.1:4318\"";
+        /// Requests without a `traceparent` that begin a trace, of 100. A caller's own header decides about its trace.
+        sample_percent: u32 = "100", range = (0, 100), needs = "traces.otlp_url";
     }
 
     /// Logs.

@@ -16,7 +16,7 @@ use crate::http::Api;
 use crate::http::access::Caller;
 use crate::http::create::{answer_to_known, outcome, prepare};
 use crate::http::forward::{FORWARDED, NextStep, code_of, next_step};
-use crate::http::middleware::trace_id;
+use crate::http::middleware::{trace_id, traceparent};
 use crate::http::peers::Unanswered;
 use crate::http::problem::Problem;
 
@@ -189,7 +189,8 @@ impl<'a> Rounds<'a> {
     async fn prepare(&self, place: usize) -> Result<(Submitter, PreparedCreate), Problem> {
         let request = self.items[place].open.clone().ok_or_else(Problem::defect)?;
         let (of, request) = (request.submitter, request.named_for(self.caller.tenant())?);
-        Ok((of, prepare(self.api, self.caller, request).await?))
+        let trace = traceparent(self.headers);
+        Ok((of, prepare(self.api, self.caller, request, trace).await?))
     }
 
     /// Creates items of a node that was not reached, for the accounts that this node serves.

@@ -4,11 +4,12 @@ use super::{File, check, text_of};
 
 /// `(crate, the Tollgate crates that it may depend on)`, without the prefix `tollgate-`. Lists every
 /// crate. ARCHITECTURE.md shows the same lines under "Direction". Development dependencies are free.
-const DIRECTIONS: [(&str, &str); 22] = [
+const DIRECTIONS: [(&str, &str); 23] = [
     ("model", ""),
     ("api", "model"),
     ("metrics", "model"),
     ("http", ""),
+    ("nats", ""),
     ("devchain", ""),
     ("fuzzkit", ""),
     ("proofs", ""),
@@ -23,7 +24,8 @@ const DIRECTIONS: [(&str, &str); 22] = [
     ("load", "api client evm http model"),
     (
         "server",
-        "alert api client devchain engine evm hook http load metrics model postgres signer sqlite",
+        "alert api client devchain engine evm hook http load metrics model nats postgres \
+         signer sqlite",
     ),
     ("testkit", "devchain engine evm model postgres signer sqlite"),
     ("sim", "devchain engine evm model signer sqlite testkit"),
