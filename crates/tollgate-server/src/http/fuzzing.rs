@@ -189,11 +189,11 @@ pub fn api_keys(data: &[u8]) {
     match choice % 4 {
         0 => {
             let now = Timestamp::from_unix_micros(1_790_000_000_000_000);
-            let read = raw(rest).and_then(|body| read_object::<NewApiKey>(body));
+            let read = raw(rest).and_then(read_object::<NewApiKey>);
             answer(read.and_then(|body| read_new_key(body, now).map(drop)));
         }
         1 => {
-            let read = raw(rest).and_then(|body| read_object::<RotateApiKey>(body));
+            let read = raw(rest).and_then(read_object::<RotateApiKey>);
             answer(read.and_then(|body| {
                 body.grace.as_deref().map_or(Ok(()), |grace| read_grace(grace).map(drop))
             }));

@@ -50,7 +50,7 @@ mod tests {
         assert!(lines.iter().all(|line| line == "word word word word"), "{lines:?}");
         assert_eq!(lines.len(), 15);
         let long = "x".repeat(200);
-        assert_eq!(wrapped(&long, 20), [long.clone()]);
+        assert_eq!(wrapped(&long, 20), std::slice::from_ref(&long));
         assert_eq!(wrapped(&format!("see {long} there"), 20), ["see", &long, "there"]);
         assert_eq!(wrapped("", 20), [""]);
         assert_eq!(wrapped("a  b", 20), ["a  b"], "what fits stays as it is");
