@@ -24,14 +24,14 @@ pub(crate) trait Table: Sized {
 macro_rules! settings {
     () => {};
     (
-        $(#[doc = $about:literal])+
+        $(#[$about:meta])+
         struct $table:ident { $(
             $(#[doc = $doc:literal])+
             $name:ident: $type:ty $(= $default:literal)? $(, $attribute:ident = $value:expr)*;
         )+ }
         $($rest:tt)*
     ) => {
-        $(#[doc = $about])+
+        $(#[$about])+
         #[derive(Clone)]
         pub(crate) struct $table { $($(#[doc = $doc])+ pub(crate) $name: $type,)+ }
 

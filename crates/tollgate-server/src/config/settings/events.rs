@@ -53,6 +53,7 @@ settings! {
     }
 
     /// The stream of NATS JetStream that receives events.
+    #[cfg_attr(not(feature = "nats"), expect(dead_code, reason = "checked, though nothing is built that reads it"))]
     struct NatsSettings {
         /// URL of a server of the cluster; the others are learned from it.
         url: Option<NatsUrl>, example = "\"nats://nats.example.com:4222\"";

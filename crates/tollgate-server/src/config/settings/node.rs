@@ -149,6 +149,7 @@ settings! {
     }
 
     /// Spans for a tracing system, see [logs](logs.md#spans).
+    #[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "checked, though nothing is built that reads it"))]
     struct TraceSettings {
         /// URL of a collector that takes OTLP over HTTP; spans are posted to its `/v1/traces`. In a binary that was
         /// built with the feature `otlp`.
