@@ -7,7 +7,7 @@ use tollgate_model::rejected::RejectedSlot;
 use tollgate_model::{Address, Allocated, Failed, Intent, StuckReason, TxState, U256};
 use tollgate_testkit::fake_chain::TxMatch;
 
-use crate::support::{Cluster, PENDING, account, id, options, patient, transfers};
+use crate::support::{Cluster, PENDING, account, id, options, patient, reason, transfers};
 
 const REJECTED: TxState = TxState::Stuck(StuckReason::Rejected);
 const BAD: Address = Address::repeat_byte(0xba);
@@ -112,6 +112,8 @@ async fn rejections_after_a_batch_whose_answer_was_lost_recycle_no_slot_of_it() 
     for _ in 0..3 {
         ids.push(id(engine.create(account(1), None, bad()).await.unwrap()));
     }
+    // Callers are answered before the sender has their transactions; a command comes after that.
+    engine.operator().resume(account(1), reason("nothing")).await.unwrap();
     cluster.chain.lose_batches(1);
     hold.release();
     // Each of them may be with a node, not only the first without an answer.

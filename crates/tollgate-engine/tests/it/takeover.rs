@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use tollgate_engine::{Action, CreateError, Unserved};
+use tollgate_engine::{Action, CreateError, EngineOptions, Unserved};
 use tollgate_model::answer::AnswerClass;
-use tollgate_model::event::EventKind;
+use tollgate_model::event::{EventKind, EventKinds};
 use tollgate_model::port::Page;
 use tollgate_model::{Seq, TraceParent, TxId, TxState};
 use tollgate_testkit::fake_chain::{Reorged, TxMatch};
@@ -49,14 +49,15 @@ async fn work_of_a_dead_node_is_finished_by_another() {
 #[tokio::test(flavor = "multi_thread")]
 async fn events_of_the_next_owner_carry_the_trace_of_the_request() {
     let cluster = Cluster::pipelined().await;
-    let engine = cluster.node("a", options());
+    let with_events = || EngineOptions { events: EventKinds::ALL, ..options() };
+    let engine = cluster.node("a", with_events());
     let trace: TraceParent =
         "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01".parse().unwrap();
     let prepared = engine.prepare(account(1), None, transfer(10)).await.unwrap();
     let traced = id(engine.submit(prepared.traced(Some(trace))).decided().await.unwrap());
     let plain = transfers(&engine, [11]).await[0];
     engine.stop().await;
-    let _heir = cluster.node("b", options());
+    let _heir = cluster.node("b", with_events());
     cluster.mine_until_final(&[traced, plain]).await;
 
     let page = Page::new(Page::MAX).unwrap();
