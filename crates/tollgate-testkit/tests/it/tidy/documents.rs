@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{File, check, text_of};
 
 /// A page and its translation.
-const TRANSLATIONS: [(&str, &str); 18] = [
+const TRANSLATIONS: [(&str, &str); 19] = [
     ("README.md", "README.zh-CN.md"),
     ("docs/integrating.md", "docs/zh-CN/integrating.md"),
     ("docs/operations/README.md", "docs/zh-CN/operations/README.md"),
@@ -21,6 +21,7 @@ const TRANSLATIONS: [(&str, &str); 18] = [
     ("docs/operations/scale.md", "docs/zh-CN/operations/scale.md"),
     ("docs/operations/stuck.md", "docs/zh-CN/operations/stuck.md"),
     ("docs/operations/tls.md", "docs/zh-CN/operations/tls.md"),
+    ("docs/operations/top-up.md", "docs/zh-CN/operations/top-up.md"),
     ("docs/operations/troubleshooting.md", "docs/zh-CN/operations/troubleshooting.md"),
     ("docs/operations/tuning.md", "docs/zh-CN/operations/tuning.md"),
     ("docs/operations/upgrade.md", "docs/zh-CN/operations/upgrade.md"),
