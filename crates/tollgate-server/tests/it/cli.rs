@@ -218,7 +218,7 @@ async fn audit_log_lists_what_was_asked_for_newest_first() {
     let from = account(0);
     dev.good(&["submitter", "pause", &from, "--reason", "key rotation"]);
     dev.good(&["submitter", "resume", &from, "--reason", "rotated"]);
-    let listed = dev.good(&["audit", "list"]).out;
+    let listed = dev.good(&["audit", "list", "--wide"]).out;
     let lines: Vec<&str> = listed.lines().collect();
     for (line, action, reason) in
         [(lines[1], "resumeSubmitter", "rotated"), (lines[2], "pauseSubmitter", "key rotation")]

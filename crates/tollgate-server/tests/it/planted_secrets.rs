@@ -70,8 +70,8 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
     let server = PgServer::start_own().await;
     let database = server.url(&server.fresh_database().await);
     let ground = Ground::new(&planted, &tls_key, &chain.url(), &database);
-    let [config, chains, retention] =
-        ["t.toml", "chains.toml", "retention.toml"].map(|name| ground.path(name));
+    let [config, chains, nats, retention] =
+        ["t.toml", "chains.toml", "nats.toml", "retention.toml"].map(|name| ground.path(name));
 
     for args in [
         &["config", "check", "--config", &config][..],
@@ -82,6 +82,8 @@ async fn no_planted_secret_is_in_anything_that_a_node_writes() {
         &["config", "check", "--json", "--config", &chains],
         &["config", "check", "--config", &chains, "--finality", "never"],
         &["config", "check", "--json", "--config", &retention],
+        &["config", "check", "--config", &nats],
+        &["config", "check", "--config", &nats, "--finality", "never"],
         &["migrate", "--config", &config],
         &["retention", "run", "--config", &config],
         &["alert", "test", "--config", &config],

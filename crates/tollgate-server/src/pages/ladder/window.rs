@@ -100,7 +100,7 @@ mod tests {
         let window = |open, next| Window::choose(None, None, open, next).nonces;
         assert_eq!(window(None, 0), 0..40, "an account without a transaction");
         assert_eq!(window(None, 1_000), 800..1_040);
-        assert_eq!(window(Some(100), 1_000), 40..1_040, "all that is open");
+        assert_eq!(window(Some(100), 1_000), 40..1_080, "all that is open, in whole rows");
     }
 
     #[test]

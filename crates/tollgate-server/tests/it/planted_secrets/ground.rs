@@ -98,12 +98,13 @@ impl Ground {
             1,
         );
         assert!(database.contains(&planted.escaped("database password")), "{database}");
-        let [relay, one_of_several, hook, webhook, sink] = [
+        let [relay, one_of_several, hook, webhook, sink, collector] = [
             "RPC key of a private relay",
             "RPC key of one of several chains",
             "hook key in the path",
             "webhook key in the path",
             "alert sink key in the path",
+            "collector key in the path",
         ]
         .map(|what| planted.text(what));
         let shared = format!(
@@ -115,6 +116,7 @@ impl Ground {
              [events]\nenabled = true\nmode = \"webhook\"\n[events.webhook]\nallow_private = true\n\
              url = \"http://127.0.0.1:1/{webhook}\"\nsecret = \"{WEBHOOK_SECRET}\"\n\
              previous_secret = \"{WEBHOOK_SECRET_BEFORE}\"\n\
+             [traces]\notlp_url = \"http://127.0.0.1:1/{collector}\"\n\
              [alerts]\ninterval = \"200ms\"\nresolve_after = \"1s\"\nendpoint_down_after = \"1s\"\n\
              [[alerts.sinks]]\nname = \"chat\"\ntype = \"slack\"\nurl = \"http://127.0.0.1:1/{sink}\"\n\
              [[alerts.sinks]]\nname = \"own\"\ntype = \"webhook\"\nurl = \"http://127.0.0.1:1/\"\n\
@@ -130,12 +132,18 @@ impl Ground {
         let chains = format!(
             "[[chains]]\nname = \"one\"\nid = 31337\nrpc_urls = [\"http://127.0.0.1:1/{one_of_several}\"]\n"
         );
+        let nats = format!(
+            "[events]\nenabled = true\nmode = \"nats\"\n\
+             [events.nats]\nurl = \"nats://tollgate:{}@127.0.0.1:1\"\n",
+            planted.escaped("NATS password")
+        );
         let archive = ground.path("archive");
         let retention = format!(
             "[retention]\nfinished_after = \"1s\"\nmode = \"archive\"\narchive_dir = \"{archive}\"\n"
         );
         write("t.toml", &format!("{shared}{chain}"));
         write("chains.toml", &format!("{shared}{chains}"));
+        write("nats.toml", &format!("{chain}{nats}"));
         write("retention.toml", &format!("{shared}{retention}"));
         ground.urls = urls.to_vec();
         ground

@@ -13,7 +13,7 @@ pub(super) const SINK_SECRET: &str = "whsec_TW9vcmluZ05hdXRpY2FsT2Fyc1BpZXJRdWF5
 pub(super) const SINK_FILE_SECRET: &str = "whsec_U2FpbFRpZGVVbmRlcnRvd1Zlc3NlbFdoYXJmWWFjaHQ=";
 
 /// For each setting that `docs/config.md` calls a secret: the secret that is planted in it.
-const PLANTED_IN: [(&str, &str); 20] = [
+const PLANTED_IN: [(&str, &str); 22] = [
     ("alerts.sinks", "alert sink secret"),
     ("alerts.sinks.secret", "alert sink secret"),
     ("alerts.sinks.url", "alert sink key in the path"),
@@ -24,6 +24,7 @@ const PLANTED_IN: [(&str, &str); 20] = [
     ("chains", "RPC key of one of several chains"),
     ("chains.rpc_urls", "RPC key of one of several chains"),
     ("database.url", "database password"),
+    ("events.nats.url", "NATS password"),
     ("events.webhook.previous_secret", "webhook secret of before"),
     ("events.webhook.secret", "webhook secret"),
     ("events.webhook.url", "webhook key in the path"),
@@ -32,6 +33,7 @@ const PLANTED_IN: [(&str, &str); 20] = [
     ("keys.private_keys", "private key in the settings, without 0x"),
     ("stuck.hook.secret", "hook secret"),
     ("stuck.hook.url", "hook key in the path"),
+    ("traces.otlp_url", "collector key in the path"),
     // Files that hold a secret by themselves.
     ("alerts.sinks.secret_file", "alert sink secret in a file"),
     ("cluster.key_file", "TLS key"),
@@ -70,6 +72,8 @@ impl Planted {
             ("alert sink secret", bare(SINK_SECRET)),
             ("alert sink secret in a file", bare(SINK_FILE_SECRET)),
             ("alert sink key in the path", "sink-path-9c8d7e6f5a4b3c2d".to_owned()),
+            ("NATS password", "nats:password/8877665544".to_owned()),
+            ("collector key in the path", "collector-path-6a5b4c3d2e1f0a9b".to_owned()),
             ("hook key in the path", "hook-path-7f6e5d4c3b2a1908".to_owned()),
         ]))
     }
