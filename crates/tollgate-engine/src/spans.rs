@@ -10,7 +10,7 @@ use tollgate_model::{Submitter, TraceParent, TxHash, TxId};
 /// The most traces that one span names (I13): a batch may hold thousands.
 const LINKS_MAX: usize = 64;
 
-/// What a span is about.
+/// The subject of a span.
 pub(crate) struct About {
     pub(crate) name: &'static str,
     pub(crate) kind: SpanKind,

@@ -167,7 +167,7 @@ labels! {
         /// The owner was not reached, or gave no answer.
         Failed => "failed",
     }
-    /// What became of a span.
+    /// The end of a span on its way to the collector.
     SpanResult: "result" {
         /// The receiver has it.
         Exported => "exported",

@@ -32,7 +32,7 @@ pub struct TopUpRule {
     pub chain_id: ChainId,
     /// The account that is paid.
     pub account: Address,
-    /// It is paid while its balance is below this.
+    /// The account is paid while its balance is below this.
     pub floor: Wei,
     /// The balance that a payment restores.
     pub target: Wei,

@@ -27,7 +27,7 @@ pub struct Span {
     pub name: &'static str,
     pub kind: SpanKind,
     pub took: Duration,
-    /// It did not end as it should.
+    /// True if it did not end as it should.
     pub failed: bool,
     pub attributes: Vec<(&'static str, String)>,
 }

@@ -121,13 +121,13 @@ fn period_below_the_least_counts_as_the_least() {
     assert_eq!(short.request_id(at(0)), least.request_id(at(0)));
 }
 
-/// What happens between two decisions.
+/// The events between two decisions.
 #[derive(Clone, Copy, Debug)]
 struct Step {
     seconds: u64,
-    /// What the account spends.
+    /// The account spends so much.
     spent: u64,
-    /// What becomes of the open payment.
+    /// The end of the open payment.
     end: Option<TxState>,
     /// The decision is carried out: the node did not die before it.
     is_created: bool,

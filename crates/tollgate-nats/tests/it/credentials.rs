@@ -1,4 +1,4 @@
-//! How a publisher proves who it is.
+//! Publishers prove who they are.
 
 use std::io::Write;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is a success, what is none, and what a stream keeps.
+//! Events that are published: successes, failures, and the content of the stream.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ struct Stage {
 
 impl Stage {
     async fn set(change: impl FnOnce(&mut AlertSettings)) -> Self {
-        let clock = Arc::new(TestClock::default());
+        let clock = Arc::new(TestClock::stopped());
         Self::with_clocks(clock.clone(), clock, change).await
     }
 
@@ -182,7 +182,7 @@ async fn endpoint_down_is_raised_after_a_while_without_answers_and_ends_with_the
 /// The one kind that is about the node itself.
 #[tokio::test]
 async fn clock_drift_is_raised_counted_and_shown_and_ends_when_the_clocks_agree() {
-    let (own, of_store) = (Arc::new(TestClock::default()), Arc::new(TestClock::default()));
+    let (own, of_store) = (Arc::new(TestClock::stopped()), Arc::new(TestClock::stopped()));
     let mut stage = Stage::with_clocks(own.clone(), of_store.clone(), |_| {}).await;
     own.advance(10 * SECOND);
     clock(&stage.watcher, &mut stage.gates).await;

@@ -60,7 +60,7 @@ pub(crate) async fn note_route(request: Request, next: Next) -> Response {
     response
 }
 
-/// What sees every request.
+/// The observers of every request.
 #[derive(Clone)]
 pub(crate) struct Observers {
     pub(crate) metrics: Arc<NodeMetrics>,

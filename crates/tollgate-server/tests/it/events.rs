@@ -245,7 +245,7 @@ async fn slow_reader_of_a_stream_is_cut_off_and_the_others_miss_nothing() {
     }
 }
 
-/// What a new user does first: `tollgate dev` in one terminal, `tollgate events listen` in another.
+/// The first steps of a new user: `tollgate dev` in one terminal, `tollgate events listen` in another.
 #[tokio::test(flavor = "multi_thread")]
 async fn listener_forwards_the_events_of_a_fresh_dev_node() {
     let (dev, receiver) = (Dev::start().await, TcpListener::bind("127.0.0.1:0").await.unwrap());

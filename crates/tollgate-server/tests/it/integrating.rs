@@ -42,7 +42,7 @@ fn pump(mut from: TcpStream, mut to: TcpStream) {
     let _ = (from.shutdown(Shutdown::Both), to.shutdown(Shutdown::Both));
 }
 
-/// Whether head and body of a request are there: a program may send them apart.
+/// True if head and body of a request are there: a program may send them apart.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request).to_ascii_lowercase();
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

@@ -226,7 +226,7 @@ async fn pay_earlier(stage: &Stage, node: &Node, wei: u64) {
     node.feed(1).await;
 }
 
-/// What a node remembers is not asked: it begins anew.
+/// A node begins anew: its memory is not asked.
 async fn cap_counts_what_the_store_has(store: StoreKind) {
     let stage = Stage::set(store).await;
     let before = stage.start("before", None, None).ready().await;

@@ -34,7 +34,7 @@ impl Rules<'_> {
     }
 }
 
-/// What is wrong with one entry.
+/// The mistakes of one entry.
 fn problems(entry: &TopUpEntry, before: &[TopUpEntry], settings: &Settings) -> Vec<String> {
     let mut problems = Vec::new();
     let chains = &settings.node.chains;

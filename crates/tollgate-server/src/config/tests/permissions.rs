@@ -25,7 +25,7 @@ impl OpenFiles {
         Self { _folder: folder, config, secret }
     }
 
-    /// Whether the configuration file and the secret file are warned about.
+    /// True for each of the configuration file and the secret file that is warned about.
     fn warned(&self) -> (bool, bool) {
         let flags = Flags { config: Some(self.config.clone().into()), ..Flags::default() };
         let loaded = load_from(flags, std::iter::empty(), Purpose::Dev);

@@ -321,7 +321,10 @@ fn top_up_that_pays_has_a_target_above_its_floor_and_a_cap() {
     let pays = |more: &str| {
         let problems = from_file(&top_up(ACCOUNT, more)).problems();
         let start = format!("tollgate.toml:1:1: topup: account {ACCOUNT}: ");
-        problems.iter().map(|it| it.strip_prefix(&start).unwrap_or(it).to_owned()).collect::<Vec<_>>()
+        problems
+            .iter()
+            .map(|it| it.strip_prefix(&start).unwrap_or(it).to_owned())
+            .collect::<Vec<_>>()
     };
     let from = format!("from = \"{PAYER}\"\n");
     let good = format!("{from}target = \"2 ether\"\ndaily_cap = \"5 ether\"\nperiod = \"1d\"");

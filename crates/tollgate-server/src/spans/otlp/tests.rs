@@ -1,3 +1,5 @@
+//! Spans as a collector gets them: ids and links, a queue that is full, refusals, sampling.
+
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;

@@ -37,7 +37,7 @@ impl Dictionary {
         Self(names)
     }
 
-    /// What is wrong with an expression, and the labels that its result has.
+    /// The mistakes of an expression, and the labels that its result has.
     fn check(&self, expression: &str) -> (Vec<String>, BTreeSet<String>) {
         let mut problems = Vec::new();
         for selector in selectors(expression) {
