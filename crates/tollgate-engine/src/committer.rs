@@ -71,7 +71,7 @@ impl Committer {
         let (reply, outcome) = oneshot::channel();
         let gone = || StoreError::Unavailable("the committer has stopped".into());
         self.lanes[lane].send(CommitJob { section, reply }).await.map_err(|_| gone())?;
-        // A lane that died with the job in its hands may have sent the commit.
+        // A lane that panicked may have sent the commit before.
         outcome.await.map_err(|_| StoreError::CommitUnknown("the committer died".into()))?
     }
 }

@@ -135,7 +135,7 @@ impl PendingCreate {
     /// The outcome: a success is durable. If the worker panicked, the create may or may not have been
     /// committed.
     pub async fn decided(self) -> Result<Created, CreateError> {
-        let gone = || Unserved::unavailable("the worker stopped; ask again");
+        let gone = || Unserved::unavailable("may be taken: the worker stopped");
         match self {
             Self::Decided(outcome) => outcome,
             Self::Queued(answer) => answer.await.map_err(|_| gone())?,

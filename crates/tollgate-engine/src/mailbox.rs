@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tollgate_model::port::chain::{Occupant, SendAnswer};
@@ -48,6 +49,8 @@ pub(crate) struct SendOutcome {
     pub(crate) answer: SendAnswer,
     /// An earlier try with the same bytes had no clear answer.
     pub(crate) doubted: bool,
+    /// The time from the send to the answer, of the last try.
+    pub(crate) took: Duration,
 }
 
 /// The findings about one slot that the chain has used.

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use tokio::sync::{Mutex, mpsc};
+use tokio::time::Instant;
 use tollgate_model::answer::{AnswerAction, action_for};
 use tollgate_model::port::Checkpoint;
 use tollgate_model::port::chain::SendAnswer;
@@ -148,13 +149,15 @@ async fn deliver(context: &Context, mailbox: &Mailbox, route: Route, mut jobs: V
     for tried in 1..=TRIES_MAX {
         let raws: Vec<Bytes> = jobs.iter().map(|job| job.raw.clone()).collect();
         context.checkpoints.reached(Checkpoint::Sending).await;
+        let begun = Instant::now();
         let answers = context.chain.send_in_order(&raws, route).await;
+        let took = begun.elapsed();
         context.checkpoints.reached(Checkpoint::NodeAnswered).await;
         let unclear = answers.iter().position(is_unclear);
         let clear = if tried == TRIES_MAX { None } else { unclear };
         let clear = clear.unwrap_or(answers.len()).min(jobs.len());
         let done = jobs.drain(..clear).zip(answers);
-        mailbox.post(done.map(|(job, answer)| outcome(job, answer)));
+        mailbox.post(done.map(|(job, answer)| outcome(job, answer, took)));
         if jobs.is_empty() {
             return;
         }
@@ -172,8 +175,8 @@ fn is_unclear(answer: &SendAnswer) -> bool {
     action_for(answer.class) == AnswerAction::ResendSame
 }
 
-fn outcome(job: SendJob, answer: SendAnswer) -> WorkerEvent {
+fn outcome(job: SendJob, answer: SendAnswer, took: Duration) -> WorkerEvent {
     let SendJob { tx_id, raw, route, doubted } = job;
     debug!(%tx_id, class = answer.class.name(), tx_route = route.name(), doubted, "send answered");
-    WorkerEvent::Answered(SendOutcome { tx_id, raw, route, answer, doubted })
+    WorkerEvent::Answered(SendOutcome { tx_id, raw, route, answer, doubted, took })
 }

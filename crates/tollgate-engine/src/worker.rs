@@ -20,6 +20,7 @@ mod state;
 mod state_changes;
 mod upkeep;
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -269,6 +270,10 @@ struct OwnedWorker {
     judged_view: Option<Arc<ChainView>>,
     /// True once the open work is loaded.
     has_begun: bool,
+    /// Creates and commands that were taken from the inbox and not looked at yet. Where the worker stops, they are
+    /// refused: nothing was written for them.
+    taken_creates: Vec<CreateJob>,
+    taken_commands: VecDeque<Command>,
 }
 
 impl OwnedWorker {
@@ -285,14 +290,19 @@ impl OwnedWorker {
             put_off_since: None,
             judged_view: None,
             has_begun: false,
+            taken_creates: Vec::new(),
+            taken_commands: VecDeque::new(),
         }
     }
 
     async fn work(&mut self, inbox: &mut Inbox) -> Stop {
-        match self.work_on(inbox).await {
+        let stop = match self.work_on(inbox).await {
             Ok(never) => match never {},
             Err(stop) => stop,
-        }
+        };
+        intake::refuse(std::mem::take(&mut self.taken_creates), &stop.answer().into());
+        self.taken_commands.drain(..).for_each(|command| command.refuse(stop.answer()));
+        stop
     }
 
     async fn work_on(&mut self, inbox: &mut Inbox) -> Result<Infallible, Stop> {
@@ -302,19 +312,18 @@ impl OwnedWorker {
         self.recover().await?;
         self.has_begun = true;
         let mut view = self.session.context.view.clone();
-        let (mut creates, mut commands) = (Vec::new(), Vec::new());
         loop {
             let batch_max = self.session.context.options.batch_max;
             // The order harms nobody: after each wait everything that is there is taken care of. By
             // chance instead, one seed of a simulation would not be one run.
             tokio::select! {
                 biased;
-                count = inbox.creates.recv_many(&mut creates, batch_max) => {
+                count = inbox.creates.recv_many(&mut self.taken_creates, batch_max) => {
                     if count == 0 {
                         return Err(Stop::Done);
                     }
                 }
-                Some(command) = inbox.commands.recv() => commands.push(command),
+                Some(command) = inbox.commands.recv() => self.taken_commands.push_back(command),
                 () = std::future::ready(()), if self.put_off_since.is_some() => {}
                 () = self.session.mailbox.changed() => {}
                 // Without a tracker there is nothing to follow: the engine is being stopped. To go on
@@ -324,18 +333,18 @@ impl OwnedWorker {
                 },
                 () = tokio::time::sleep(TICK) => {}
             }
-            commands.extend(std::iter::from_fn(|| inbox.commands.try_recv().ok()));
+            self.taken_commands.extend(std::iter::from_fn(|| inbox.commands.try_recv().ok()));
             let events = self.session.mailbox.drain();
             if events.contains(&WorkerEvent::LeaseLost(self.session.lease)) {
                 return Err(Stop::Fenced);
             }
             self.put_off.extend(events);
-            if !commands.is_empty() || !self.lets_pass(creates.len()) {
+            if !self.taken_commands.is_empty() || !self.lets_pass() {
                 self.put_off_since = None;
                 let events = std::mem::take(&mut self.put_off);
                 self.take_events(events, &view.latest()).await?;
                 self.upkeep.tend_pool(&mut self.session).await?;
-                for command in commands.drain(..) {
+                while let Some(command) = self.taken_commands.pop_front() {
                     self.carry_out(command).await?;
                 }
                 if self.session.agenda.is_tick_due() {
@@ -345,7 +354,7 @@ impl OwnedWorker {
                     self.session.publish_state();
                 }
             }
-            self.intake.accept(&mut self.session, std::mem::take(&mut creates)).await?;
+            self.intake.accept(&mut self.session, std::mem::take(&mut self.taken_creates)).await?;
             self.upkeep.note_head(&mut self.session);
             self.session.publish_depth();
             // What was put off is recorded first: the next owner would have to find it out.
@@ -360,8 +369,8 @@ impl OwnedWorker {
     }
 
     /// Returns whether creates go ahead of evidence in this turn, and notes since when.
-    fn lets_pass(&mut self, creates: usize) -> bool {
-        let state = &self.session.state;
+    fn lets_pass(&mut self) -> bool {
+        let (state, creates) = (&self.session.state, self.taken_creates.len());
         let window = self.session.nonce_rules().window as usize;
         let turn = Turn {
             creates,

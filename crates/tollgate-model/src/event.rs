@@ -1,7 +1,7 @@
 //! Events: what a batch reports about its changes, for receivers outside.
 //!
 //! [`of_change`] is the rule. A store collects the events of a batch in an [`EventLog`] and writes them as one
-//! row, in the transaction of the changes. `docs/adr/0004-events.md` says how they get their numbers.
+//! row, in the transaction of the changes. `docs/adr/0004-events-are-numbered-after-the-commit.md` says how they get their numbers.
 
 mod codec;
 pub mod delivery;

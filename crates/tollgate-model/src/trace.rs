@@ -1,7 +1,7 @@
 //! The trace context of a caller: the header `traceparent` of W3C Trace Context.
 //!
-//! It is stored beside a transaction and passed on unchanged. It is no part of the payload: a repeat of a request
-//! under another trace is the same request (I7).
+//! The context is stored beside a transaction and passed on; a node that records spans stores the id of its own span
+//! in it. It is no part of the payload: a repeat of a request under another trace is the same request (I7).
 
 use std::fmt;
 use std::str::FromStr;

@@ -65,13 +65,13 @@ update event_counter
 returning (select count(*) from gone) as batches
 
 -- name: sink_claim
--- Makes node $2 the one that delivers to sink $1, for $3 microseconds (I11). A new sink begins at the end of the log. No row: another node is, or this one under an earlier claim.
+-- Makes node $2 the one that delivers to sink $1, for $3 microseconds (I11). A new sink begins at the end of the log. A node that claims anew, for instance after a failure of the database, ends its earlier claim. No row: another node is.
 insert into event_sink as s (name, acknowledged, token, holder, held_until)
 select $1, k.last_seq, 1, $2, clock_timestamp() + $3::bigint * interval '1 microsecond'
   from event_counter k
 on conflict (name) do update
    set token = s.token + 1, holder = excluded.holder, held_until = excluded.held_until
- where s.held_until < clock_timestamp()
+ where s.held_until < clock_timestamp() or s.holder = excluded.holder
 returning token, acknowledged
 
 -- name: sink_acknowledge

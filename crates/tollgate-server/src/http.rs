@@ -149,6 +149,7 @@ pub fn router(chains: Chains) -> Router {
         .fallback(dispatch::to_its_chain)
         .method_not_allowed_fallback(middleware::no_method)
         .layer(from_fn_with_state(chains.clone(), access::control))
+        .layer(from_fn(middleware::name_own_span))
         .layer(from_fn_with_state(chains.clone(), browser::refuse_cross_site))
         .layer(from_fn_with_state(chains.clone(), node_auth::authenticate))
         .layer(from_fn(connections::refuse_beyond_health))

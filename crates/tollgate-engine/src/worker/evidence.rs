@@ -3,7 +3,7 @@
 
 mod answers;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use tollgate_model::finality::{is_settled, verdict};
 use tollgate_model::port::{
@@ -49,14 +49,15 @@ impl Changes {
         Self { section: session.section(), changed: HashSet::new(), reached: Vec::new() }
     }
 
-    fn add(&mut self, kind: Checkpoints, updates: Vec<TxUpdate>) {
+    /// Adds changes. The same evidence may have been reported twice: the first change of a transaction counts.
+    fn add(&mut self, kind: Checkpoints, mut updates: Vec<TxUpdate>) {
+        updates.retain(|update| self.changed.insert(update.tx_id));
         if updates.is_empty() {
             return;
         }
         if !self.reached.contains(&kind) {
             self.reached.push(kind);
         }
-        self.changed.extend(updates.iter().map(|update| update.tx_id));
         self.section.updates.extend(updates);
     }
 
@@ -104,7 +105,7 @@ pub(super) async fn record(
     let Reports { receipts, blocks_left, supported, refuted, answers } = reports;
     let mut changes = Changes::new(session);
     let receipts = judge_receipts(session, receipts, view)?;
-    let mut reported: Vec<TxId> = receipts.iter().map(|update| update.tx_id).collect();
+    let mut reported: BTreeSet<TxId> = receipts.iter().map(|update| update.tx_id).collect();
     changes.add(RECEIPTS, receipts);
     let is_mined_anew = |receipt: &TxReceipt| {
         let tx = session.state.in_flight().by_hash(receipt.tx_hash);
@@ -260,19 +261,24 @@ async fn take_back(
 
 /// Notes receipts that are supported well enough to be final. Returns the transactions, and changes that record
 /// corrected details.
-fn note_support(session: &mut Session, supported: Vec<TxReceipt>) -> (Vec<TxId>, Vec<TxUpdate>) {
-    let (mut noted, mut updates) = (Vec::new(), Vec::new());
+fn note_support(
+    session: &mut Session,
+    supported: Vec<TxReceipt>,
+) -> (BTreeSet<TxId>, Vec<TxUpdate>) {
+    let mut noted = BTreeSet::new();
     for receipt in supported {
         let tx = session.state.in_flight().by_hash(receipt.tx_hash).map(|tx| tx.tx_id);
         let Some(tx) = tx.and_then(|tx_id| session.state.tx_mut(tx_id)) else { continue };
         tx.supported = Some(receipt);
-        noted.push(tx.tx_id);
-        if let Some(corrected) = corrected_details(tx) {
-            let mut update = TxUpdate::noted(tx.tx_id, tx.row, "receipt_corrected");
-            update.evidence = Evidence::Set(corrected);
-            updates.push(update);
-        }
+        noted.insert(tx.tx_id);
     }
+    let noted_txs = noted.iter().filter_map(|tx_id| session.state.tx(*tx_id));
+    let corrections = noted_txs.filter_map(|tx| {
+        let mut update = TxUpdate::noted(tx.tx_id, tx.row, "receipt_corrected");
+        update.evidence = Evidence::Set(corrected_details(tx)?);
+        Some(update)
+    });
+    let updates = corrections.collect();
     (noted, updates)
 }
 

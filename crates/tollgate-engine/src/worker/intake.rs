@@ -147,7 +147,13 @@ impl Intake {
     ) -> Result<(), Stop> {
         loop {
             let Sorted { new, doubles } = self.requests.sort(session, creates).await;
-            creates = self.accept_new(session, new).await?;
+            creates = match self.accept_new(session, new).await {
+                Ok(undecided) => undecided,
+                Err(stop) => {
+                    refuse(doubles, &stop.answer().into());
+                    return Err(stop);
+                }
+            };
             // I6: what they ask for is durable by now, or is not and they are the first.
             creates.extend(doubles);
             if creates.is_empty() {
@@ -186,13 +192,23 @@ impl Intake {
         let Screened { passed: mut creates, undecided } = self.funds.screen(session, creates).await;
         let now = session.now();
         let (mut creates, scheduled) = creates.drain(..).partition(|it| is_due(&it.intent, now));
-        if let Err(stop) = self.keep_scheduled(session, scheduled).await {
-            refuse(creates, &stop.answer().into());
-            return Err(stop);
+        let accepted = match self.keep_scheduled(session, scheduled).await {
+            Ok(()) => {
+                slots::sort_by_slot(&mut creates);
+                self.until_accepted(session, creates, Target::Slots).await
+            }
+            Err(stop) => {
+                refuse(creates, &stop.answer().into());
+                Err(stop)
+            }
+        };
+        match accepted {
+            Ok(()) => Ok(undecided),
+            Err(stop) => {
+                refuse(undecided, &stop.answer().into());
+                Err(stop)
+            }
         }
-        slots::sort_by_slot(&mut creates);
-        self.until_accepted(session, creates, Target::Slots).await?;
-        Ok(undecided)
     }
 
     /// Repeats a step until nothing is left, or another writer was first too often: then the rest is refused.

@@ -211,8 +211,8 @@ impl SubmitterState {
         self.in_flight.is_empty() && self.queue.is_empty() && self.pool.is_done()
     }
 
-    /// Judges the nonces that came back. I3: nonces that came back are judged by a fresh count alone, and by the open slots that lie where the
-    /// pool does: none while it is empty, as it mostly is.
+    /// Judges the nonces that came back. I3: a fresh count decides alone, with the open slots among those nonces, of
+    /// which there are none while the pool is empty, as it mostly is.
     pub(super) fn with_pool_view<T>(
         &self,
         rules: &NonceRules,

@@ -6,6 +6,7 @@
 use tollgate_metrics::{ChainMetrics, GreyZoneResult, TxEnd};
 use tollgate_model::port::span::{SpanKind, SpanSink};
 use tollgate_model::port::{Evidence, Lease, NewTx, TxUpdate};
+use tollgate_model::schedule::waits_since;
 use tollgate_model::{
     Allocated, Failed, NodeId, Nonce, RequestId, StuckReason, Timestamp, TraceParent, Tracking,
     TxEvent, TxHash, TxId, TxState,
@@ -73,7 +74,7 @@ impl<'a> Before<'a> {
             trace: tx.trace,
             nonce: None,
             tx_hash: None,
-            since: tx.accepted_at,
+            since: waits_since(&tx.intent, tx.accepted_at),
             was_sent: false,
             was_mined: false,
         }

@@ -449,6 +449,8 @@ async fn corrected_receipt_decides_how_the_transaction_ends() {
     let record = cluster.record(ids[0]).await;
     assert_eq!(record.row.state, TxState::Failed(Failed::Reverted));
     assert_eq!(record.mined.unwrap().gas_used, 20_999);
+    // The same evidence came twice; it was written once, and nobody took it for another writer's.
+    assert_eq!(engine.metrics().worker_restarts_total.get(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

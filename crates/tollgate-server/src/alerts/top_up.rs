@@ -11,10 +11,13 @@ use tollgate_model::ids::InvalidValue;
 use tollgate_model::port::chain::ChainUnavailable;
 use tollgate_model::port::{AlertKind, Page, StoreError};
 use tollgate_model::top_up::{TopUp, TopUpDecision, TopUpPayment, TopUpRule, TopUpView};
-use tollgate_model::{Intent, Submitter, Timestamp, Wei};
+use tollgate_model::{Intent, Submitter, Text, Timestamp, Wei};
 use tracing::{info, warn};
 
 use super::Watcher;
+
+/// The author of the payments in their histories.
+const AUTHOR: &str = "top-up";
 
 /// The reason why an account below its floor was not paid.
 enum NotPaid {
@@ -99,6 +102,7 @@ async fn top_up(
     if engine.is_draining() || engine.place(from).await? != Place::Here {
         return Ok(());
     }
+    // Saves the look at the store; the rule judges the balance once more.
     if engine.balance(rule.account).await? >= rule.floor {
         return Ok(());
     }
@@ -111,7 +115,7 @@ async fn top_up(
     let prepared = match engine.prepare(from, Some(request_id), intent).await {
         // Another payment of the period was made meanwhile: the next look sees it.
         Err(CreateError::RequestIdConflict(_)) => return Ok(()),
-        prepared => prepared?,
+        prepared => prepared?.by(Some(Text::lossy(AUTHOR))),
     };
     // Preparing asks the chain and takes a while. A decision that the store no longer supports is dropped, and
     // nothing waits between this look at the store and the create.

@@ -128,6 +128,20 @@ pub(crate) fn traceparent(headers: &HeaderMap) -> Option<TraceParent> {
     given.next().is_none().then(|| header.parse().ok())?
 }
 
+/// The span of a request, on its way to [`name_own_span`].
+#[derive(Clone, Copy)]
+struct OwnSpan(TraceParent);
+
+/// Names the span of the request in place of the caller's, so that what becomes of the request is a part of it. Behind
+/// the check of nodes' signatures, which cover the header.
+pub(crate) async fn name_own_span(mut request: Request, next: Next) -> Response {
+    let own = request.extensions().get().map(|OwnSpan(own)| own.to_string());
+    if let Some(own) = own.and_then(|own| HeaderValue::from_str(&own).ok()) {
+        request.headers_mut().insert(TRACEPARENT, own);
+    }
+    next.run(request).await
+}
+
 /// Gives every request a trace id (the caller's own, if it sent a usable one, else that of its trace) and
 /// every problem its body, counts and times it, and logs it.
 pub(crate) async fn with_trace_id(
@@ -150,11 +164,8 @@ pub(crate) async fn with_trace_id(
         // Another node that is asked on the caller's behalf is told the same.
         request.headers_mut().insert(TRACE_ID, id.clone());
     }
-    if let Some(context) = context
-        && let Ok(own) = HeaderValue::from_str(&context.to_string())
-    {
-        // What becomes of the request is a part of this span.
-        request.headers_mut().insert(TRACEPARENT, own);
+    if let Some(context) = context {
+        request.extensions_mut().insert(OwnSpan(context));
     }
     let (method, path) = (shown(request.method().as_str()), shown(request.uri().path()));
     // Whatever is logged on the way has the name of the call.

@@ -227,14 +227,17 @@ pub async fn sink_is_held_by_one_node_until_its_term_ends(fixture: &dyn StoreFix
     assert_eq!(first.acknowledged, seq(2), "a new sink begins at the end");
     assert_eq!(b.claim_sink("webhook", &b.id, TERM).await.unwrap(), None, "I11");
     assert!(b.claim_sink("other", &b.id, TERM).await.unwrap().is_some(), "each by itself");
-    assert!(a.acknowledge_events("webhook", first.token, seq(5), TERM).await.unwrap());
-    assert!(a.acknowledge_events("webhook", first.token, seq(4), Duration::ZERO).await.unwrap());
+    let anew = a.claim_sink("webhook", &a.id, TERM).await.unwrap().unwrap();
+    assert!(anew.token > first.token, "the holder goes on without waiting for its own term");
+    assert!(!a.acknowledge_events("webhook", first.token, seq(9), TERM).await.unwrap(), "I11");
+    assert!(a.acknowledge_events("webhook", anew.token, seq(5), TERM).await.unwrap());
+    assert!(a.acknowledge_events("webhook", anew.token, seq(4), Duration::ZERO).await.unwrap());
     let second =
         until("the term to end", || async { b.claim_sink("webhook", &b.id, TERM).await.unwrap() })
             .await;
     assert_eq!(second.acknowledged, seq(5), "never back");
-    assert!(second.token > first.token);
-    let late = a.acknowledge_events("webhook", first.token, seq(9), TERM).await.unwrap();
+    assert!(second.token > anew.token);
+    let late = a.acknowledge_events("webhook", anew.token, seq(9), TERM).await.unwrap();
     assert!(!late, "I11: an old claim acknowledges nothing");
 }
 

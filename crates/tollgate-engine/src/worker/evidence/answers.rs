@@ -7,7 +7,7 @@ use tollgate_model::answer::{AnswerAction, AnswerClass, AnsweredTx, action_for, 
 use tollgate_model::port::span::{SpanKind, SpanSink};
 use tollgate_model::port::{AlertKind, TxUpdate};
 use tollgate_model::resubmit::hold_of;
-use tollgate_model::{Nonce, Route, StuckReason, Submitter, Text, Timestamp, TraceParent, TxEvent};
+use tollgate_model::{Nonce, Route, StuckReason, Submitter, Text, TraceParent, TxEvent};
 use tracing::debug;
 
 use super::{ANSWERS, Changes};
@@ -32,7 +32,6 @@ pub(super) fn judge(
     changes: &mut Changes,
     answers: Vec<SendOutcome>,
 ) -> Result<Answered, Stop> {
-    let now = session.now();
     // The newest answer of each slot, from the lowest up.
     let mut newest: BTreeMap<Nonce, SendOutcome> = BTreeMap::new();
     let mut notes: BTreeMap<Nonce, AnswerNotes> = BTreeMap::new();
@@ -41,7 +40,7 @@ pub(super) fn judge(
         let Some(tx) = session.state.tx_mut(outcome.tx_id) else { continue };
         let noted = tx.note_answer(&outcome.raw, &outcome.answer, outcome.doubted);
         if let Some(trace) = tx.trace {
-            record_send(&*session.context.spans, (session.submitter, trace), tx, &outcome, now);
+            record_send(&*session.context.spans, (session.submitter, trace), tx, &outcome);
         }
         notes.entry(tx.nonce).or_default().add(noted);
         newest.insert(tx.nonce, outcome);
@@ -98,18 +97,17 @@ impl Answered {
     }
 }
 
-/// Records the time from a send of a traced transaction to its answer.
+/// Records a send of a traced transaction.
 fn record_send(
     spans: &dyn SpanSink,
     (submitter, trace): (Submitter, TraceParent),
     tx: &InFlightTx,
     outcome: &SendOutcome,
-    now: Timestamp,
 ) {
     let class = outcome.answer.class;
     let failed = action_for(class) != AnswerAction::Track;
-    let took = now.since(tx.sending.sent_at());
-    let about = About { name: "transaction send", kind: SpanKind::Client, took, failed };
+    let about =
+        About { name: "transaction send", kind: SpanKind::Client, took: outcome.took, failed };
     let sent = tx.attempts.iter().find(|attempt| attempt.signed.raw == outcome.raw);
     let tx_hash = sent.map(|attempt| attempt.signed.tx_hash);
     let of = OfTx { tx_id: tx.tx_id, submitter, tx_hash };
