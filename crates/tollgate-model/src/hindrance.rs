@@ -9,9 +9,44 @@ use std::fmt;
 use alloy_primitives::U256;
 
 use crate::amount::{GasPrice, Wei};
+use crate::answer::AnswerClass;
 use crate::fees::{cost, is_covered};
 use crate::port::batch::Fees;
 use crate::state::StuckReason;
+
+/// The beginnings of the sentences, by which they are told from the answers of nodes.
+const TOO_POOR: &str = "insufficient funds: the account has";
+const TOO_CHEAP: &str = "price too low for the next block";
+/// The sentence of earlier versions, which may still be the last error of a transaction.
+const TOO_CHEAP_BEFORE: &str = "base fee too high: the next block asks for";
+
+/// A sentence of a [`Hindrance`] explained, in the columns of `docs/errors/send-answers.md`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OwnSentence {
+    /// The class of a node's answer that would mean the same.
+    pub class: AnswerClass,
+    pub meaning: &'static str,
+    pub response: &'static str,
+}
+
+/// Explains a last error that Tollgate wrote itself; `None` for the text of a node.
+pub fn own_sentence(text: &str) -> Option<OwnSentence> {
+    let is_price = text.starts_with(TOO_CHEAP) || text.starts_with(TOO_CHEAP_BEFORE);
+    if is_price {
+        return Some(OwnSentence {
+            class: AnswerClass::FeeTooLow,
+            meaning: "the newest attempt offers less than the base fee of the next block",
+            response: "waits for the base fee to fall, and raises the price where gasbump.enabled is set; \
+                       `tollgate tx speed-up` raises it at once, within the caps",
+        });
+    }
+    let class = AnswerClass::InsufficientFunds;
+    text.starts_with(TOO_POOR).then(|| OwnSentence {
+        class,
+        meaning: class.meaning(),
+        response: class.response(),
+    })
+}
 
 /// A reason why no block can include an attempt now. It ends by itself: the account is funded, or the base fee
 /// falls.
@@ -42,13 +77,12 @@ impl fmt::Display for Hindrance {
         match self {
             Self::Funds { needed, balance } => write!(
                 f,
-                "insufficient funds: the account has {} wei, and the newest attempt may cost {needed} wei",
+                "{TOO_POOR} {} wei, and the newest attempt may cost {needed} wei",
                 balance.0
             ),
             Self::BaseFee { offered, base_fee } => write!(
                 f,
-                "base fee too high: the next block asks for {} wei per gas, and the newest attempt \
-                 offers {} wei",
+                "{TOO_CHEAP}: it asks for {} wei per gas, and the newest attempt offers {} wei",
                 base_fee.wei(),
                 offered.wei()
             ),
@@ -94,5 +128,17 @@ mod tests {
         let cheap = check(Some(57), Some(6)).unwrap();
         assert_eq!(cheap.reason(), StuckReason::FeeCap);
         assert!(cheap.to_string().contains("offers 5 wei"), "{cheap}");
+    }
+
+    #[test]
+    fn own_sentences_are_told_from_answers_of_nodes() {
+        let told = |text: &str| own_sentence(text).map(|own| own.class);
+        let (poor, cheap) = (check(Some(56), None).unwrap(), check(None, Some(6)).unwrap());
+        assert_eq!(told(&poor.to_string()), Some(AnswerClass::InsufficientFunds));
+        assert_eq!(told(&cheap.to_string()), Some(AnswerClass::FeeTooLow));
+        let before =
+            "base fee too high: the next block asks for 6 wei per gas, and the newest attempt";
+        assert_eq!(told(before), Some(AnswerClass::FeeTooLow));
+        assert_eq!(told("insufficient funds for gas * price + value"), None);
     }
 }

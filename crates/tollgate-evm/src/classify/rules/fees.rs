@@ -33,7 +33,7 @@ pub(super) const CAP: &[Rule] = &[
             "gas price .. limit reached",
         ],
     )
-    .unless(&["pubdata price", "price too high for"]),
+    .unless(&["pubdata price", "price too high for", "base fee too high"]),
 ];
 
 /// The fee is below the base fee, below a minimum, or too low.
@@ -51,6 +51,7 @@ pub(super) const LOW: &[Rule] = &[
             "equal to base fee",
             "base fee lower bound",
             "base fee exceeds",
+            "base fee too high",
             "blob gas price is greater than",
             "base fee is greater/higher than",
             "which has a base fee",

@@ -2,10 +2,11 @@
 
 use tollgate_evm::{RpcAnswer, explain};
 use tollgate_model::answer::AnswerClass;
+use tollgate_model::hindrance::own_sentence;
 
 use super::history::sentence;
 
-/// An error of a node, and what the classifier makes of it.
+/// An error of a node or of Tollgate's own, and what the classifier makes of it.
 pub(super) struct ErrorText {
     pub(super) text: String,
     pub(super) meaning: Option<Meaning>,
@@ -22,6 +23,15 @@ pub(super) struct Meaning {
 
 /// An error, and what it means, where the classifier knows its text.
 pub(super) fn error_text(text: String) -> ErrorText {
+    if let Some(own) = own_sentence(&text) {
+        let meaning = Meaning {
+            class: sentence(&own.class.name().replace('_', " ")),
+            words: own.meaning,
+            response: own.response,
+            why: "Tollgate wrote it itself, and no node".to_owned(),
+        };
+        return ErrorText { text, meaning: Some(meaning) };
+    }
     let answer = RpcAnswer { code: None, status: None, message: &text, data: None };
     let explained = explain(&answer);
     let class = AnswerClass::from_name(explained.class).unwrap_or(AnswerClass::Unknown);
@@ -51,6 +61,12 @@ mod tests {
             "{response}"
         );
         assert!(why.contains("insufficient fund"), "{why}");
+        let own = "price too low for the next block: it asks for 8 wei per gas, and the newest attempt \
+                   offers 1 wei";
+        let Meaning { class, words, response, .. } = error_text(own.to_owned()).meaning.unwrap();
+        assert_eq!(class, "Fee too low");
+        assert!(words.contains("less than the base fee"), "{words}");
+        assert!(response.contains("speed-up` raises it"), "{response}");
         assert!(error_text("the moon is full".to_owned()).meaning.is_none());
     }
 }
