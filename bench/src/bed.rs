@@ -65,7 +65,7 @@ impl FreeChain {
     pub(crate) const HELD: Self = Self { hold: true, ..Self::FAST };
 }
 
-/// What to start.
+/// The service and chain to start.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) side: Side,
@@ -99,7 +99,7 @@ pub(crate) struct Stand {
     database: String,
 }
 
-/// What was used until now.
+/// The resources used until now.
 pub(crate) struct Usage {
     pub(crate) at: Instant,
     pub(crate) service: Duration,

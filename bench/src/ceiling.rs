@@ -166,7 +166,7 @@ async fn create(
     let gone = |_| StatusCode::INTERNAL_SERVER_ERROR;
     service.creates.send(item).await.map_err(|_| StatusCode::INTERNAL_SERVER_ERROR)?;
     let nonce = answered.await.map_err(gone)?;
-    Ok((StatusCode::ACCEPTED, Json(json!({ "txId": tx_id, "nonce": nonce }))))
+    Ok((StatusCode::ACCEPTED, Json(json!({ "txId": tx_id.to_string(), "nonce": nonce }))))
 }
 
 /// Nonces, signatures and one durable commit for what has come meanwhile.

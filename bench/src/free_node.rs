@@ -1,7 +1,7 @@
 //! A chain that costs nearly nothing: what is measured against it is the service alone.
 //!
-//! It keeps a transaction's hash, nonce and sender, mines all that have no gap below them at each block, and answers
-//! what Tollgate and the ceiling ask. Balances are endless, nothing is executed, hashes of blocks are invented.
+//! Keeps the hash, nonce and sender of a transaction, mines all that have no gap below them at each block, and answers
+//! the calls of Tollgate and of the ceiling. Balances are endless, nothing is executed, hashes of blocks are invented.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
@@ -202,8 +202,10 @@ impl Chain {
             "eth_blockNumber" => write!(out, r#""{:#x}""#, self.head()),
             "eth_syncing" => write!(out, "false"),
             "eth_getBlockByNumber" => self.block(self.number(first), out),
-            "eth_getBlockByHash" => self
-                .block(first.parse().ok().and_then(|hash| self.numbers.get(&hash)).copied(), out),
+            "eth_getBlockByHash" => self.block(
+                first.parse().ok().and_then(|hash: B256| self.numbers.get(&hash)).copied(),
+                out,
+            ),
             "eth_getBlockReceipts" => self.receipts(self.number(first), out),
             "eth_getTransactionReceipt" => {
                 let hash: B256 = first.parse().unwrap_or_default();
@@ -218,7 +220,8 @@ impl Chain {
             }
             "eth_getTransactionByHash" => self.transaction(first, out),
             "eth_getTransactionCount" => {
-                let account = first.parse().ok().and_then(|address| self.accounts.get(&address));
+                let account =
+                    first.parse().ok().and_then(|address: Address| self.accounts.get(&address));
                 let pending = call.params.get(1).and_then(|at| at.as_str()) == Some("pending");
                 let count = account.map_or(0, |account| match pending {
                     true => account.waiting.keys().fold(account.mined, |next, nonce| {

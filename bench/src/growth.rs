@@ -159,7 +159,8 @@ async fn finished(bed: &Bed, span: Duration, sizes: &[usize]) -> Curve {
         let database = connect(&stand.database_url).await.unwrap();
         let sql = include_str!("finished.sql").replace("{count}", &size.to_string());
         database.batch_execute(&sql).await.unwrap();
-        database.batch_execute("vacuum analyze; checkpoint").await.unwrap();
+        database.batch_execute("vacuum analyze").await.unwrap();
+        database.batch_execute("checkpoint").await.unwrap();
         bed.start_service(&mut stand).await;
         let load = Load::closed(256, Amount::For(span)).whole_life();
         warm_up(bed, &stand, &load).await;

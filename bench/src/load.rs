@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::bed::{Bed, Stand, account};
 
-/// What is to be posted.
+/// The intents to post.
 #[derive(Clone, Debug)]
 pub(crate) struct Load {
     /// The places of the accounts that are loaded.

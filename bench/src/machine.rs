@@ -1,4 +1,4 @@
-//! What the figures were measured on.
+//! Describes the machine that the figures were measured on.
 
 use std::fs::{self, File};
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! What a node costs, against what the same machine can do at best in the same run.
+//! Measures what a node costs, against what the same machine can do at best in the same run.
 //!
 //! Starts a PostgreSQL of its own, and for each run a chain, a service and the load generator, `tollgate bench`. The
 //! ceiling is a service with none of the safety ([`ceiling`]); the chain costs nearly nothing ([`free_node`]) or is
@@ -61,7 +61,7 @@ enum Task {
     Compare,
     /// Rates, latencies and upkeep over growing numbers
     Growth(growth::Sizes),
-    /// What single jobs of the stores cost
+    /// Single jobs of the stores
     Stores,
     /// The ceiling (started by the others)
     #[command(hide = true)]

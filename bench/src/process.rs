@@ -1,4 +1,4 @@
-//! What a process, its children and the whole machine have used, by `/proc`.
+//! Resources that a process, its children and the whole machine have used, by `/proc`.
 
 use std::time::Duration;
 

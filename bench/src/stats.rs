@@ -26,7 +26,7 @@ impl Metric {
         }
     }
 
-    /// What stands after a scenario's name.
+    /// Stands after the name of a scenario.
     pub(crate) const fn title(self) -> &'static str {
         match self {
             Self::Rate => "per second",
