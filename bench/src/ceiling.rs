@@ -138,12 +138,11 @@ async fn prepare(url: &str, accounts: impl Iterator<Item = &Address>) {
     let client = connect(url).await.unwrap();
     client.batch_execute(include_str!("ceiling.sql")).await.unwrap();
     let accounts: Vec<&[u8]> = accounts.map(|address| address.as_slice()).collect();
-    for sql in [
-        "insert into lease select a, $2, now() + interval '1 day' from unnest($1::bytea[]) a",
-        "insert into cursor_of select a, $2 - $2 from unnest($1::bytea[]) a",
-    ] {
-        client.execute(sql, &[&accounts, &TOKEN]).await.unwrap();
-    }
+    let leases =
+        "insert into lease select a, $2, now() + interval '1 day' from unnest($1::bytea[]) a";
+    client.execute(leases, &[&accounts, &TOKEN]).await.unwrap();
+    let cursors = "insert into cursor_of select a, 0 from unnest($1::bytea[]) a";
+    client.execute(cursors, &[&accounts]).await.unwrap();
     client.batch_execute("analyze lease, cursor_of").await.unwrap();
 }
 

@@ -302,7 +302,7 @@ async fn poll(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
     let mut buffer = [0; 4_096];
     loop {
-        let request = "GET /api/v1/tx/completions?after=0&wait=60s HTTP/1.1\r\nHost: bench\r\n\r\n";
+        let request = "GET /api/v1/tx/completions?after=0&wait=60s HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(request.as_bytes()).await.unwrap();
         let length = stream.read(&mut buffer).await.unwrap();
         assert!(
