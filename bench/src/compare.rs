@@ -204,8 +204,7 @@ async fn scrape(port: u16) {
 /// Reads the stream of events.
 async fn read_events(port: u16) {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-    let request =
-        "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
+    let request = "GET /api/v1/events?after=0 HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut buffer = vec![0; 65_536];
     let mut first = true;
