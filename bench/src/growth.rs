@@ -188,7 +188,7 @@ async fn finished(bed: &Bed, span: Duration, sizes: &[usize]) -> Curve {
 
 /// Start and upkeep of a node whose account has open transactions.
 async fn open(bed: &Bed, span: Duration, sizes: &[usize]) -> Vec<Curve> {
-    let (mut starts, mut upkeep) = (Vec::new(), Vec::new());
+    let (mut starts, mut shares, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for size in sizes {
         let mut stand = stand(bed, 1, FreeChain { interval_ms: 100, ..SLOW }, 100_000).await;
         let load = Load::closed(4, Amount::Count(*size)).in_batches(500.min(*size as u32));
@@ -199,10 +199,11 @@ async fn open(bed: &Bed, span: Duration, sizes: &[usize]) -> Vec<Curve> {
         // The account works again when it has accepted one more.
         run(bed, &stand, &Load::closed(1, Amount::Count(1))).await;
         let took = start.elapsed().as_secs_f64();
-        let (cpu, _) = idle(bed, &stand, span).await;
+        let Upkeep { node: cpu, rpc_calls, .. } = upkeep(bed, &stand, span).await;
         eprintln!("{size} open: start {took:.2} s, upkeep {cpu:.1} % of a core");
         starts.push((*size as f64, took));
-        upkeep.push((*size as f64, cpu));
+        shares.push((*size as f64, cpu));
+        calls.push((*size as f64, rpc_calls));
         bed.clear(stand).await;
     }
     vec![
@@ -221,8 +222,16 @@ async fn open(bed: &Bed, span: Duration, sizes: &[usize]) -> Vec<Curve> {
             title: "Upkeep by number of open transactions".to_owned(),
             x: "open transactions",
             unit: percent,
-            series: vec![("node, of one core", upkeep)],
+            series: vec![("node, of one core", shares)],
             note: "Ten blocks a second that hold none of them.".to_owned(),
+        },
+        Curve {
+            file: "growth-open-calls.svg",
+            title: "Calls to the chain by number of open transactions".to_owned(),
+            x: "open transactions",
+            unit: |value| format!("{value:.1}/s"),
+            series: vec![("calls", calls)],
+            note: "The same: a call for the head and one for each block. Wanted: the same with any number.".to_owned(),
         },
     ]
 }
@@ -234,7 +243,7 @@ async fn working(bed: &Bed, span: Duration, sizes: &[usize]) -> Vec<Curve> {
         let stand = stand(bed, *size, SLOW, 100).await;
         let load = Load::closed(256, Amount::Count(*size)).from(0..*size);
         run(bed, &stand, &load).await;
-        let (cpu, used) = idle(bed, &stand, span).await;
+        let Upkeep { node: cpu, database: used, .. } = upkeep(bed, &stand, span).await;
         let megabytes = process::memory_mb(stand.service_id());
         eprintln!("{size} at work: node {cpu:.1} %, database {used:.1} %, {megabytes:.0} MB");
         node.push((*size as f64, cpu));
@@ -274,7 +283,7 @@ async fn readers(bed: &Bed, span: Duration, sizes: &[usize]) -> Curve {
         for _ in 0..*size {
             polls.spawn(poll(stand.port));
         }
-        let (cpu, used) = idle(bed, &stand, span).await;
+        let Upkeep { node: cpu, database: used, .. } = upkeep(bed, &stand, span).await;
         eprintln!("{size} readers: node {cpu:.1} %, database {used:.1} %");
         memory = f64::max(memory, process::memory_mb(stand.service_id()));
         assert_eq!(polls.len(), *size);
@@ -314,9 +323,17 @@ async fn poll(port: u16) {
     }
 }
 
-/// Shares of one core that node and database take while nothing is asked, in percent.
-async fn idle(bed: &Bed, stand: &Stand, span: Duration) -> (f64, f64) {
-    // What follows a start or a load is not measured.
+/// The cost of a node that nobody asks anything.
+struct Upkeep {
+    /// Shares of one core, in percent.
+    node: f64,
+    database: f64,
+    /// Calls to the chain per second.
+    rpc_calls: f64,
+}
+
+async fn upkeep(bed: &Bed, stand: &Stand, span: Duration) -> Upkeep {
+    // The time that follows a start or a load is not measured.
     tokio::time::sleep(Duration::from_secs(3)).await;
     let before = bed.usage(stand).await;
     tokio::time::sleep(span).await;
@@ -325,7 +342,12 @@ async fn idle(bed: &Bed, stand: &Stand, span: Duration) -> (f64, f64) {
     let share = |of: fn(&Usage) -> Duration| {
         of(&after).saturating_sub(of(&before)).as_secs_f64() / seconds * 100.0
     };
-    (share(|usage| usage.service), share(|usage| usage.database))
+    let calls = after.rpc_calls.zip(before.rpc_calls).map_or(0, |(after, before)| after - before);
+    Upkeep {
+        node: share(|usage| usage.service),
+        database: share(|usage| usage.database),
+        rpc_calls: calls as f64 / seconds,
+    }
 }
 
 /// Latency of others before and while an account is stuck.

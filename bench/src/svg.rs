@@ -13,7 +13,10 @@ const STYLE: &str = "<style>\
     .ground{fill:#14181d;stroke:#363e47}text{fill:#e4e9ee}.pale{fill:#9aa7b4}.line{stroke:#2b333b}\
     .a{fill:#7c8896;stroke:#7c8896}.b{fill:#5b9cf2;stroke:#5b9cf2}.c{fill:#4cbf8c;stroke:#4cbf8c}\
     .mark{stroke:#e4e9ee}}</style>";
-const CLASSES: [&str; 3] = ["a", "b", "c"];
+/// Of bars: the ceiling is grey.
+const BARS: [&str; 3] = ["a", "b", "c"];
+/// Of lines.
+const LINES: [&str; 2] = ["b", "c"];
 
 /// One bar: the median, and the lowest and the highest.
 #[derive(Clone, Copy, Debug)]
@@ -51,12 +54,12 @@ pub(crate) fn bars(
     let most = all().map(|bar| bar.high.max(bar.value)).fold(f64::MIN_POSITIVE, f64::max);
     let x = |value: f64| LEFT + (WIDTH - LEFT - RIGHT) * value / most;
     let height = TOP + groups.iter().map(|group| group.bars.len() as f64 * BAR + GAP).sum::<f64>();
-    let mut out = open(title, series, height);
+    let mut out = open(title, series, &BARS, height);
     let mut y = TOP;
     for group in groups {
         let middle = y + group.bars.len() as f64 * BAR / 2.0 + 4.0;
         words(&mut out, LEFT - 12.0, middle, "text-anchor=\"end\"", &group.label);
-        for (bar, class) in group.bars.iter().zip(CLASSES) {
+        for (bar, class) in group.bars.iter().zip(BARS) {
             if let Some(Bar { value, low, high }) = bar {
                 let _ = writeln!(
                     out,
@@ -100,7 +103,7 @@ pub(crate) fn curves(
     let most = points().map(|point| point.1).fold(f64::MIN_POSITIVE, f64::max) * 1.1;
     let y = |value: f64| HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * value / most;
     let names: Vec<&str> = series.iter().map(|series| &*series.name).collect();
-    let mut out = open(title, &names, HEIGHT);
+    let mut out = open(title, &names, &LINES, HEIGHT);
     for part in 0..=4 {
         let value = most * f64::from(part) / 4.0;
         line(&mut out, "line", (LEFT, y(value)), (WIDTH - RIGHT, y(value)));
@@ -113,7 +116,7 @@ pub(crate) fn curves(
     }
     let style = "text-anchor=\"middle\" class=\"pale\"";
     words(&mut out, WIDTH / 2.0, HEIGHT - 10.0, style, x_title);
-    for (series, class) in series.iter().zip(CLASSES) {
+    for (series, class) in series.iter().zip(LINES) {
         for pair in series.points.windows(2) {
             let ends = ((x(pair[0].0), y(pair[0].1)), (x(pair[1].0), y(pair[1].1)));
             line(&mut out, &format!("{class}\" stroke-width=\"2"), ends.0, ends.1);
@@ -137,7 +140,7 @@ fn log_place(value: f64) -> f64 {
 }
 
 /// The image with its title and, if there are several series, their names.
-fn open(title: &str, series: &[&str], height: f64) -> String {
+fn open(title: &str, series: &[&str], classes: &[&str], height: f64) -> String {
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" \
          height=\"{height}\" {FONT}>\n{STYLE}\n<rect class=\"ground\" x=\"0.5\" y=\"0.5\" width=\"{}\" \
@@ -147,7 +150,7 @@ fn open(title: &str, series: &[&str], height: f64) -> String {
     );
     words(&mut out, 18.0, 26.0, "font-size=\"15\" font-weight=\"600\"", title);
     let mut x = 18.0;
-    for (name, class) in series.iter().zip(CLASSES) {
+    for (name, class) in series.iter().zip(classes) {
         let _ = writeln!(
             out,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"38\" width=\"10\" height=\"10\"/>"
