@@ -45,7 +45,8 @@ pub(crate) fn write(part: &Part, folder: &Path) {
 pub(crate) fn comparison(rows: &[Row], observed: &[(&str, Runs)], about: &str) -> Part {
     let rounds = rows.first().map_or(0, |row| row.tollgate.len());
     let text = format!(
-        "{about}\n\nMedians of {rounds} runs, lowest and highest in brackets; ceiling and Tollgate took turns.\n\n\
+        "{about}\n\nRuns of each kind: {rounds}. Figures are medians, with the lowest and the highest in brackets; ceiling and \
+         Tollgate took turns.\n\n\
          {}\n![Throughput](img/bench-rates.svg)\n\n![Latency](img/bench-latency.svg)\n\n\
          What one transaction cost:\n\n{}\n![Processor time](img/bench-cpu.svg)\n\n\
          Whole lives with metrics (scraped each second, with balances and series for each account) and with events \
@@ -80,7 +81,7 @@ fn target(row: &Row, metric: Metric, bound: Bound) -> String {
     let cell = |runs: &Runs| match runs.median(of) {
         Some(value) => {
             let (low, high) = runs.range(of);
-            format!("{} ({}–{})", metric.format(value), metric.format(low), metric.format(high))
+            format!("{} ({}–{})", metric.format(value), metric.number(low), metric.number(high))
         }
         None => "–".to_owned(),
     };

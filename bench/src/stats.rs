@@ -38,13 +38,26 @@ impl Metric {
         }
     }
 
-    pub(crate) fn format(self, value: f64) -> String {
+    /// A value without its unit.
+    pub(crate) fn number(self, value: f64) -> String {
         match self {
             Self::Rate => grouped(value),
-            Self::P50 | Self::P99 => format!("{value:.1} ms"),
-            Self::ServiceCpu | Self::DatabaseCpu => format!("{value:.0} µs"),
+            Self::P50 | Self::P99 => format!("{value:.1}"),
+            Self::ServiceCpu | Self::DatabaseCpu => format!("{value:.0}"),
             Self::RpcCalls => format!("{value:.2}"),
         }
+    }
+
+    const fn unit(self) -> &'static str {
+        match self {
+            Self::Rate | Self::RpcCalls => "",
+            Self::P50 | Self::P99 => " ms",
+            Self::ServiceCpu | Self::DatabaseCpu => " µs",
+        }
+    }
+
+    pub(crate) fn format(self, value: f64) -> String {
+        format!("{}{}", self.number(value), self.unit())
     }
 }
 
