@@ -165,13 +165,14 @@ fn chart(title: &str, rows: &[Row], metric: Metric) -> String {
 /// The parts of the processor time of the scenario with targets for it.
 fn processor_chart(rows: &[Row]) -> String {
     let row = rows.iter().find(|row| row.targets.iter().any(|(of, _)| *of == Metric::ServiceCpu));
-    let parts: [(&str, fn(&Sample) -> f64); 4] = [
-        ("service", |sample| sample.service),
-        ("database", |sample| sample.database),
-        ("chain", |sample| sample.chain),
-        ("load generator", |sample| sample.generator),
-    ];
-    let groups = row.map(|row| parts.map(|(name, of)| group(name, row, of)));
+    let groups = row.map(|row| {
+        [
+            group("service", row, |sample| sample.service),
+            group("database", row, |sample| sample.database),
+            group("chain", row, |sample| sample.chain),
+            group("load generator", row, |sample| sample.generator),
+        ]
+    });
     svg::bars(
         "Processor time of a whole life, a node that costs nothing",
         &["ceiling", "Tollgate"],

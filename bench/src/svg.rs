@@ -180,7 +180,8 @@ mod tests {
 
     /// The values of an attribute.
     fn all(drawn: &str, attribute: &str) -> Vec<f64> {
-        let parts = drawn.split(&format!(" {attribute}=\"")).skip(1);
+        let start = format!(" {attribute}=\"");
+        let parts = drawn.split(&start).skip(1);
         parts.map(|rest| rest.split('"').next().unwrap().parse().unwrap()).collect()
     }
 
