@@ -24,9 +24,11 @@ deny *checks:
 setup:
     scripts/setup all
 
-# what the stores cost, as a share of a ceiling measured in the same run
-bench *seconds:
-    cargo run --profile dist -p tollgate-bench -- {{ seconds }}
+# a ceiling and a whole node in turns, into docs/performance.md; `just bench growth` for curves, `just bench stores` for
+# the stores alone, `--quick` to see whether it works (docs/bench.md)
+bench *args:
+    cargo build --profile dist --locked -p tollgate-server
+    cargo run --profile dist --locked -p tollgate-bench -- {{ args }}
 
 # a whole node under load, with database and chain on this machine; arguments: scripts/bench-node --help
 load *args:

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::program::lasting_port;
 use crate::wait::until;
-use directory::{ServerDirectory, check, copy_template};
+use directory::{ServerDirectory, check, copy_template, init_cluster};
 use process::{Log, ServerProcess};
 use programs::Programs;
 
@@ -55,7 +55,15 @@ struct OwnServer {
     process: Mutex<Option<ServerProcess>>,
     directory: ServerDirectory,
     port: u16,
+    settings: Settings,
+}
+
+/// The settings of a server that differ between tests.
+#[derive(Clone, Default)]
+struct Settings {
     log: Log,
+    /// `name=value`; they win over all others.
+    further: Vec<String>,
 }
 
 impl PgServer {
@@ -74,19 +82,29 @@ impl PgServer {
         Self::start_with_log(Log::Minimal).await
     }
 
+    /// A new server whose files are on the disk of the folder for temporary files, never in memory, with a cluster
+    /// of its own. For measurements: `settings` are `name=value`, and all that makes commits durable is on.
+    pub async fn start_on_disk(settings: &[&str]) -> Self {
+        let programs = Programs::find();
+        let directory = ServerDirectory::create_on_disk();
+        init_cluster(&programs, &directory.data());
+        let further = settings.iter().map(|setting| (*setting).to_owned()).collect();
+        Self::run(programs, directory, Settings { log: Log::Streamed, further }).await
+    }
+
     async fn start_with_log(log: Log) -> Self {
         let programs = Programs::find();
         let directory = ServerDirectory::create();
         copy_template(&programs, &directory.data());
-        Self::run(programs, directory, log).await
+        Self::run(programs, directory, Settings { log, ..Settings::default() }).await
     }
 
-    async fn run(programs: Programs, directory: ServerDirectory, log: Log) -> Self {
+    async fn run(programs: Programs, directory: ServerDirectory, settings: Settings) -> Self {
         for _ in 0..PORTS_TRIED_MAX {
             let port = lasting_port();
-            if let Some(process) = launch(&programs, &directory, port, log).await {
+            if let Some(process) = launch(&programs, &directory, port, &settings).await {
                 let process = Mutex::new(Some(process));
-                let own = OwnServer { programs, process, directory, port, log };
+                let own = OwnServer { programs, process, directory, port, settings };
                 return Self { place: Place::Own(own) };
             }
         }
@@ -136,7 +154,7 @@ impl PgServer {
     /// for its recovery.
     pub async fn restart(&self) {
         let own = self.own();
-        let process = launch(&own.programs, &own.directory, own.port, own.log).await;
+        let process = launch(&own.programs, &own.directory, own.port, &own.settings).await;
         *own.process.lock().unwrap() = Some(process.expect("the port is still ours"));
     }
 
@@ -182,7 +200,13 @@ impl PgServer {
         // A thread that lives long enough: the program dies with the one that starts it.
         let done = tokio::task::spawn_blocking(move || backup.output().unwrap()).await.unwrap();
         check("pg_basebackup", done);
-        Self::run(programs, directory, Log::Streamed).await
+        let settings = Settings { log: Log::Streamed, ..Settings::default() };
+        Self::run(programs, directory, settings).await
+    }
+
+    /// The server's first process, which has started all others.
+    pub fn process_id(&self) -> u32 {
+        self.own().process.lock().unwrap().as_ref().expect("the server runs").id()
     }
 
     fn own(&self) -> &OwnServer {
@@ -220,9 +244,9 @@ async fn launch(
     programs: &Programs,
     directory: &ServerDirectory,
     port: u16,
-    log: Log,
+    settings: &Settings,
 ) -> Option<ServerProcess> {
-    let process = ServerProcess::start(programs, directory, port, log);
+    let process = ServerProcess::start(programs, directory, port, settings);
     let data = directory.data();
     let ready = until("PostgreSQL to answer", || async {
         if process.has_ended() {

@@ -20,7 +20,15 @@ pub(super) struct ServerDirectory {
 
 impl ServerDirectory {
     pub(super) fn create() -> Self {
-        let base = base();
+        Self::create_in(&base())
+    }
+
+    /// One that is never in memory, unless the folder for temporary files is.
+    pub(super) fn create_on_disk() -> Self {
+        Self::create_in(&base_in(&std::env::temp_dir()))
+    }
+
+    fn create_in(base: &Path) -> Self {
         let servers = base.join("servers");
         fs::create_dir_all(&servers).unwrap();
         let _sweeping = locked(&base.join("servers.lock"));
@@ -70,6 +78,10 @@ fn base() -> PathBuf {
     let free = rustix::fs::statvfs(IN_MEMORY).map_or(0, |stat| stat.f_bavail * stat.f_frsize);
     let folder =
         if free >= FREE_BYTES_MIN { PathBuf::from(IN_MEMORY) } else { std::env::temp_dir() };
+    base_in(&folder)
+}
+
+fn base_in(folder: &Path) -> PathBuf {
     let uid = rustix::process::getuid().as_raw();
     let run = std::env::var(RUN).map(|run| format!("-{run}")).unwrap_or_default();
     let path = folder.join(format!("tollgate-testkit-{uid}{run}"));
@@ -133,13 +145,23 @@ fn make(programs: &Programs, template: &Path) {
     fs::create_dir(&parts).unwrap();
     programs.hand_over(&parts);
     let cluster = parts.join("cluster");
-    let mut initdb = programs.command("initdb");
-    initdb.args(["--no-sync", "-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8"]);
     // Small segments: less to copy.
-    initdb.args(["--wal-segsize=1", "-D"]).arg(&cluster);
-    check("initdb", initdb.output().unwrap());
+    initdb(programs, &cluster, &["--no-sync", "--wal-segsize=1"]);
     fs::rename(&cluster, template).unwrap();
     let _ = fs::remove_dir_all(&parts);
+}
+
+/// Makes a cluster at `data` as a deployment would.
+pub(super) fn init_cluster(programs: &Programs, data: &Path) {
+    fs::create_dir(data).unwrap();
+    programs.hand_over(data);
+    initdb(programs, data, &[]);
+}
+
+fn initdb(programs: &Programs, data: &Path, args: &[&str]) {
+    let mut initdb = programs.command("initdb");
+    initdb.args(["-A", "trust", "-U", "postgres", "--no-locale", "-E", "UTF8"]).args(args);
+    check("initdb", initdb.arg("-D").arg(data).output().unwrap());
 }
 
 pub(super) fn check(what: &str, output: Output) {

@@ -9,13 +9,15 @@ use std::thread::{self, JoinHandle};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::Settings;
 use super::directory::ServerDirectory;
 use super::programs::Programs;
 
 /// The detail of a server's log (WAL).
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 pub(super) enum Log {
     /// Enough for the server itself.
+    #[default]
     Minimal,
     /// Enough for a standby.
     Streamed,
@@ -33,9 +35,9 @@ impl ServerProcess {
         programs: &Programs,
         directory: &ServerDirectory,
         port: u16,
-        log: Log,
+        settings: &Settings,
     ) -> Self {
-        let (wal_level, senders) = match log {
+        let (wal_level, senders) = match settings.log {
             Log::Minimal => ("wal_level=minimal", "max_wal_senders=0"),
             Log::Streamed => ("wal_level=replica", "max_wal_senders=4"),
         };
@@ -57,6 +59,9 @@ impl ServerProcess {
         ] {
             command.args(["-c", setting]);
         }
+        for setting in &settings.further {
+            command.args(["-c", setting]);
+        }
         command.stdin(Stdio::null()).stdout(directory.log_file()).stderr(directory.log_file());
         let (started, pid) = mpsc::channel();
         let waiter = thread::spawn(move || {
@@ -66,6 +71,10 @@ impl ServerProcess {
         });
         let pid = i32::try_from(pid.recv().unwrap()).unwrap();
         Self { pid: Pid::from_raw(pid).unwrap(), waiter: Some(waiter) }
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
     pub(super) fn has_ended(&self) -> bool {

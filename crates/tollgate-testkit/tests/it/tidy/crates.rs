@@ -30,7 +30,7 @@ const DIRECTIONS: [(&str, &str); 23] = [
     ("testkit", "devchain engine evm model postgres signer sqlite"),
     ("sim", "devchain engine evm model signer sqlite testkit"),
     ("chaos", "api devchain testkit"),
-    ("bench", "model testkit"),
+    ("bench", "api devchain engine model testkit"),
     ("fuzz", "evm server signer"),
 ];
 
