@@ -8,7 +8,7 @@ use tollgate_devchain::dev_accounts;
 use tollgate_testkit::rpc::number;
 use tollgate_testkit::{Anvil, wait};
 
-use crate::cluster::{CONFIRMATIONS, PIPELINED, STRICT};
+use crate::cluster::{CONFIRMATIONS, ORPHANED, SENDING};
 use crate::verdict::Mined;
 
 /// Blocks that are waited for before the chain is read: time for what a pool still has.
@@ -39,7 +39,7 @@ pub(crate) async fn mined(anvil: &Anvil) -> Vec<Mined> {
             let from = tx["from"].as_str().unwrap_or_default().to_lowercase();
             let account = accounts.iter().position(|it| *it == from);
             all.push(Mined {
-                account: account.filter(|it| (PIPELINED.start..STRICT.end).contains(it)),
+                account: account.filter(|it| SENDING.contains(it) || ORPHANED.contains(it)),
                 nonce: number(&tx["nonce"]),
                 value: number(&tx["value"]),
                 block,
@@ -58,7 +58,7 @@ fn succeeded(tx: &Value, receipt: &Value) -> bool {
 /// The next nonce of each account, the pool included.
 pub(crate) async fn pending_counts(anvil: &Anvil) -> BTreeMap<usize, u64> {
     let mut counts = BTreeMap::new();
-    for account in PIPELINED.start..STRICT.end {
+    for account in SENDING.chain(ORPHANED) {
         let address = hex::encode_prefixed(dev_accounts()[account].address);
         let count = anvil.call("eth_getTransactionCount", json!([address, "pending"])).await;
         counts.insert(account, number(&count));
