@@ -13,7 +13,7 @@ use tollgate_api::{Batch, BatchAnswer, BatchItem, Create, Problem, path};
 use tollgate_devchain::chain::Rng;
 use tollgate_testkit::http::Response;
 
-use crate::cluster::{Cluster, PIPELINED, RESERVING, STRICT};
+use crate::cluster::{Cluster, RESERVING, SECOND, SENDING, STRICT};
 use crate::event_log::{Accepted, EventLog};
 use crate::order::{Order, call, has_retry_after, note_refusal};
 use crate::plan::below;
@@ -68,7 +68,8 @@ impl Clients {
             done: done.clone(),
         };
         let reserver = |account| Reserver::new(cluster, log, &done, (seed, account));
-        let tasks = (PIPELINED.start..STRICT.end)
+        let tasks = SENDING
+            .chain(SECOND)
             .map(|account| tokio::spawn(client(account).call()))
             .chain(RESERVING.map(|account| tokio::spawn(reserver(account).reserve())))
             .collect();
@@ -156,7 +157,7 @@ impl Client {
     async fn act(&mut self) {
         let number = self.next.saturating_sub(1 + self.rng.below(RECENT));
         let order = Order::new(self.account, number);
-        let Some(tx_id) = self.log.tx_of(&order.request_id()) else { return };
+        let Some(tx_id) = self.log.tx_of(&order.request()) else { return };
         let action = ["cancel", "speed-up", "resubmit"][below(&mut self.rng, 3)];
         if action == "cancel" {
             self.log.cancels(&tx_id);
@@ -260,7 +261,10 @@ impl Client {
             self.log.violation(format!("{request_id} was answered with {tx:?}"));
         }
         let Order { account, value } = *order;
-        self.log.accept(&request_id, Accepted { account, value, tx_id: tx.tx_id });
+        if tx.chain_id != order.chain_id() {
+            self.log.violation(format!("{} was accepted for {}", order.request(), tx.chain_id));
+        }
+        self.log.accept(&order.request(), Accepted { account, value, tx_id: tx.tx_id });
         true
     }
 

@@ -1,5 +1,6 @@
-//! Three real nodes on one real database and one real chain, each with its own proxies to both.
+//! Three real nodes on one real database and two real chains, each with its own proxies to all of them.
 
+use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,11 +35,30 @@ pub(crate) const PAID: usize = 9;
 /// Accounts with open work whose keys no node has.
 pub(crate) const ORPHANED: std::ops::Range<usize> = 10..20;
 
-/// The arguments of the chain, for as many accounts.
-const CHAIN_ARGUMENTS: [&str; 2] = ["--accounts", "20"];
+/// Accounts that send many at once on the second chain: the first of the first chain under numbers of
+/// their own.
+pub(crate) const SECOND: std::ops::Range<usize> = OFFSET..OFFSET + 3;
+/// From an account's number on one chain to its number on the next.
+const OFFSET: usize = 100;
 
-/// The id of the chain.
-pub(crate) const CHAIN_ID: u64 = 31_337;
+/// The ids of the chains.
+pub(crate) const CHAIN_IDS: [u64; 2] = [31_337, 31_338];
+
+/// The place of the chain of an account.
+pub(crate) fn chain_of(account: usize) -> usize {
+    account / OFFSET
+}
+
+/// The place of an account's key: accounts of two chains may have the same one.
+pub(crate) fn key_of(account: usize) -> usize {
+    account % OFFSET
+}
+
+/// All accounts that send on a chain.
+pub(crate) fn accounts_of(chain: usize) -> Vec<usize> {
+    let all = SENDING.chain(ORPHANED).chain(SECOND);
+    all.filter(|account| chain_of(*account) == chain).collect()
+}
 
 /// So many blocks, its own included, settle a receipt.
 pub(crate) const CONFIRMATIONS: u64 = 4;
@@ -71,7 +91,8 @@ const SETTINGS: [(&str, &str); 14] = [
 pub(crate) struct Cluster {
     pub(crate) nodes: Vec<Arc<Node>>,
     pub(crate) server: Arc<PgServer>,
-    pub(crate) anvil: Anvil,
+    /// By their places; the second has the same accounts.
+    pub(crate) chains: [Anvil; 2],
     pub(crate) audit: Audit,
     /// By account: the place of the node that lacks its key.
     missing_keys: Vec<Option<usize>>,
@@ -85,8 +106,8 @@ pub(crate) struct Node {
     pub(crate) name: &'static str,
     pub(crate) port: u16,
     pub(crate) database: PgProxy,
-    /// Its two endpoints, both in front of the same chain.
-    pub(crate) proxies: [RpcProxy; 2],
+    /// Its two endpoints of each chain.
+    pub(crate) proxies: Vec<[RpcProxy; 2]>,
     /// The faults that the second endpoint has when it is not broken otherwise.
     lasting: RpcFaults,
     /// Held by whoever does something to it.
@@ -109,8 +130,7 @@ impl Cluster {
         let folder = tempfile::Builder::new().prefix("tollgate-chaos-").tempdir().unwrap();
         let server = Arc::new(PgServer::start_own().await);
         let database_url = server.url(&server.fresh_database().await);
-        let anvil = Anvil::start(&CHAIN_ARGUMENTS).await;
-        anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
+        let chains = [start_chain(CHAIN_IDS[0]).await, start_chain(CHAIN_IDS[1]).await];
         let mut nodes = Vec::new();
         for (place, name) in NAMES.into_iter().enumerate() {
             let has_key = |account: &usize| plan.missing_keys[*account] != Some(place);
@@ -121,12 +141,16 @@ impl Cluster {
                 socket: plan.sockets[place],
             };
             let keys = SENDING.filter(has_key);
-            let (url, seed, errors) = (anvil.url(), options.seed, plan.steady_errors);
-            let number = place as u64;
-            let proxies = [
-                RpcProxy::seeded(url, seed.wrapping_add(number), errors).await,
-                RpcProxy::seeded(url, seed.wrapping_sub(number + 1), errors).await,
-            ];
+            let (seed, errors) = (options.seed, plan.steady_errors);
+            let (mut proxies, mut number) = (Vec::new(), place as u64);
+            for chain in &chains {
+                let url = chain.url();
+                proxies.push([
+                    RpcProxy::seeded(url, seed.wrapping_add(number), errors).await,
+                    RpcProxy::seeded(url, seed.wrapping_sub(number + 1), errors).await,
+                ]);
+                number += NAMES.len() as u64;
+            }
             let lasting = plan.lasting.map(|it| broken_calls(it.kind, it.severity));
             let lasting = lasting.unwrap_or_default();
             nodes.push(Node::start(start, name, &database_url, (proxies, lasting), keys).await);
@@ -138,10 +162,11 @@ impl Cluster {
         let audit = Audit::install(&database_url).await;
         nodes.iter().for_each(|node| node.restore_calls());
         let missing_keys = plan.missing_keys.clone();
-        Self { nodes, server, anvil, audit, missing_keys, database_url, folder }
+        Self { nodes, server, chains, audit, missing_keys, database_url, folder }
     }
 
-    /// Starts one more node with the keys of these accounts, whose sends the chain never gets.
+    /// Starts one more node of the first chain, with the keys of these accounts. The chain never gets
+    /// its sends.
     pub(crate) async fn start_one_that_sends_nothing(
         &self,
         name: &'static str,
@@ -154,10 +179,11 @@ impl Cluster {
             is_trusting: false,
             socket: 0,
         };
-        let proxies = [RpcProxy::to(self.anvil.url()).await, RpcProxy::to(self.anvil.url()).await];
+        let url = self.chains[0].url();
+        let proxies = [RpcProxy::to(url).await, RpcProxy::to(url).await];
         let swallows = RpcFaults { discarded_sends: 100, ..RpcFaults::default() };
         proxies.iter().for_each(|proxy| proxy.change(|faults| *faults = swallows));
-        let calls = (proxies, swallows);
+        let calls = (vec![proxies], swallows);
         let node = Node::start(start, name, &self.database_url, calls, accounts).await;
         node.wait_until_ready().await;
         node
@@ -165,7 +191,7 @@ impl Cluster {
 
     /// The port of the node that lacks the key of an account.
     pub(crate) fn port_without_key(&self, account: usize) -> Option<u16> {
-        self.missing_keys[account].map(|place| self.nodes[place].port)
+        self.missing_keys[key_of(account)].map(|place| self.nodes[place].port)
     }
 
     pub(crate) fn ports(&self) -> Vec<u16> {
@@ -190,7 +216,7 @@ impl Node {
         start: Start,
         name: &'static str,
         database_url: &str,
-        (proxies, lasting): ([RpcProxy; 2], RpcFaults),
+        (proxies, lasting): (Vec<[RpcProxy; 2]>, RpcFaults),
         accounts: impl Iterator<Item = usize>,
     ) -> Arc<Self> {
         write_keys(&start.keys(name), accounts);
@@ -211,7 +237,11 @@ impl Node {
 
     /// Its calls to the chain work again, except for what never does.
     pub(crate) fn restore_calls(&self) {
-        let [first, second] = &self.proxies;
+        (0..self.proxies.len()).for_each(|chain| self.restore_calls_to(chain));
+    }
+
+    pub(crate) fn restore_calls_to(&self, chain: usize) {
+        let [first, second] = &self.proxies[chain];
         first.change(|faults| *faults = RpcFaults::default());
         second.change(|faults| *faults = self.lasting);
     }
@@ -231,22 +261,45 @@ impl Start {
         self.folder.join(format!("{name}.keys"))
     }
 
-    fn run(&self, name: &str, port: u16, database_url: &str, rpc: &[RpcProxy; 2]) -> Process {
+    /// The settings of the chains of a node.
+    fn chains(&self, proxies: &[[RpcProxy; 2]]) -> String {
+        let mut text = String::new();
+        for (id, proxies) in CHAIN_IDS.iter().zip(proxies) {
+            let known = proxies.iter().enumerate().skip(usize::from(self.is_trusting));
+            let urls = known.map(
+                |(place, proxy)| {
+                    if place == self.socket { proxy.ws_url() } else { proxy.url() }
+                },
+            );
+            let urls: Vec<String> = urls.collect();
+            let _ =
+                writeln!(text, "[[chains]]\nid = {id}\nname = \"chain-{id}\"\nrpc_urls = {urls:?}");
+        }
+        text
+    }
+
+    fn run(&self, name: &str, port: u16, database_url: &str, rpc: &[[RpcProxy; 2]]) -> Process {
+        let config = self.folder.join(format!("{name}.toml"));
+        std::fs::write(&config, self.chains(rpc)).unwrap();
         let mut command = command(&self.program);
         command
             .args(["serve", "--node-name", name, "--listen", &format!("127.0.0.1:{port}")])
             .args(["--database-url", database_url])
             .args(["--finality", &format!("confirmations:{CONFIRMATIONS}")])
+            .arg("--config")
+            .arg(config)
             .arg("--private-key-file")
             .arg(self.keys(name))
             .env("TOLLGATE_SUBMITTER_STRICT", strict_accounts())
             .envs(SETTINGS);
-        for (place, proxy) in rpc.iter().enumerate().skip(usize::from(self.is_trusting)) {
-            let url = if place == self.socket { proxy.ws_url() } else { proxy.url() };
-            command.args(["--rpc-url", &url]);
-        }
         Process::start(command, &self.folder.join(format!("{name}.log")))
     }
+}
+
+async fn start_chain(id: u64) -> Anvil {
+    let anvil = Anvil::start(&["--accounts", "20", "--chain-id", &id.to_string()]).await;
+    anvil.call("evm_setIntervalMining", json!([BLOCK_SECONDS])).await;
+    anvil
 }
 
 fn strict_accounts() -> String {

@@ -9,10 +9,11 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 use tollgate_devchain::chain::Rng;
 use tollgate_devchain::dev_accounts;
+use tollgate_testkit::Anvil;
 use tollgate_testkit::rpc_proxy::{RpcFaults, RpcProxy, WrongAnswer};
 
 use crate::chain::head;
-use crate::cluster::{Cluster, Node, ORPHANED, SENDING};
+use crate::cluster::{Cluster, Node, accounts_of, key_of};
 use crate::event_log::{Done, EventLog};
 use crate::plan::{Fault, Kind, Lasting, NAMES, Plan, Reach, Target};
 
@@ -88,7 +89,7 @@ async fn strike(cluster: &Cluster, log: &EventLog, fault: &Fault) -> Option<u64>
         }
         Target::Chain => match fault.kind {
             Kind::ChainCutForAll => {
-                let proxies = || cluster.nodes.iter().flat_map(|node| &node.proxies);
+                let proxies = || cluster.nodes.iter().flat_map(|node| &node.proxies[fault.chain]);
                 let strikes = || proxies().map(RpcProxy::strikes).sum::<u64>();
                 let cut = |is_down| {
                     proxies().for_each(|proxy| proxy.change(|faults| faults.is_down = is_down));
@@ -100,10 +101,14 @@ async fn strike(cluster: &Cluster, log: &EventLog, fault: &Fault) -> Option<u64>
                 return Some(strikes() - before);
             }
             Kind::Reorg => {
-                let before = head(&cluster.anvil).await;
-                cluster.anvil.call("anvil_reorg", json!([fault.severity, []])).await;
-                // Blocks go on coming: the last one may be one too high.
-                log.replaced(before + 1 - fault.severity..=head(&cluster.anvil).await);
+                let anvil = &cluster.chains[fault.chain];
+                let before = head(anvil).await;
+                anvil.call("anvil_reorg", json!([fault.severity, []])).await;
+                // Strict accounts, to which it matters, are on the first chain. Blocks go on coming: the
+                // last one may be one too high.
+                if fault.chain == 0 {
+                    log.replaced(before + 1 - fault.severity..=head(anvil).await);
+                }
             }
             kind => {
                 assert_eq!(kind, Kind::DroppedTransactions);
@@ -156,10 +161,11 @@ async fn strike_node(node: &Node, log: &EventLog, fault: &Fault) {
 /// Breaks a node's calls to the chain for a while; the number of requests that were hit.
 async fn strike_calls(node: &Node, fault: &Fault) -> u64 {
     // What one endpoint does wrong, the second one does; the first is the measure.
-    let [_, second] = &node.proxies;
+    let proxies = &node.proxies[fault.chain];
+    let [_, second] = proxies;
     let hit = match fault.kind.reach() {
         Reach::OneEndpoint => std::slice::from_ref(second),
-        _ => &node.proxies,
+        _ => proxies,
     };
     let strikes = || hit.iter().map(RpcProxy::strikes).sum::<u64>();
     let before = strikes();
@@ -167,7 +173,7 @@ async fn strike_calls(node: &Node, fault: &Fault) -> u64 {
     hit.iter().for_each(|proxy| proxy.change(|faults| *faults = broken));
     sleep(fault.length).await;
     let struck = strikes() - before;
-    node.restore_calls();
+    node.restore_calls_to(fault.chain);
     struck
 }
 
@@ -237,33 +243,37 @@ async fn term(node: &Node, log: &EventLog, pause: Duration) {
 /// The pool forgets a share of what it has of the run's accounts.
 async fn drop_transactions(cluster: &Cluster, fault: &Fault) {
     let mut rng = Rng::new(u64::try_from(fault.at.as_millis()).unwrap());
-    let content = cluster.anvil.call("txpool_content", json!([])).await;
+    let anvil = &cluster.chains[fault.chain];
+    let content = anvil.call("txpool_content", json!([])).await;
     for part in ["pending", "queued"] {
-        for account in SENDING.chain(ORPHANED) {
-            let address = dev_accounts()[account].address;
+        for account in accounts_of(fault.chain) {
+            let address = dev_accounts()[key_of(account)].address;
             let pooled = content[part].as_object().into_iter().flatten();
             let own = pooled.filter(|(from, _)| from.eq_ignore_ascii_case(&address.to_string()));
             for tx in own.flat_map(|(_, slots)| slots.as_object().into_iter().flatten()) {
                 if rng.below(100) < fault.severity {
-                    drop_one(cluster, &tx.1["hash"]).await;
+                    drop_one(anvil, &tx.1["hash"]).await;
                 }
             }
         }
     }
 }
 
-async fn drop_one(cluster: &Cluster, hash: &Value) {
+async fn drop_one(anvil: &Anvil, hash: &Value) {
     // It may have been mined meanwhile: then there is nothing to forget, and anvil says so.
-    cluster.anvil.call("anvil_dropTransaction", json!([hash])).await;
+    anvil.call("anvil_dropTransaction", json!([hash])).await;
 }
 
 /// A fault in a few words.
 pub(crate) fn title(fault: &Fault) -> String {
-    let what = fault.kind.name();
+    let what = match fault.chain {
+        0 => fault.kind.name().to_owned(),
+        _ => format!("{} on the second chain", fault.kind.name()),
+    };
     match (fault.target, fault.kind) {
         (Target::Node(n), _) => format!("{what} {}", NAMES[n]),
         (Target::Chain, Kind::Reorg) => format!("{what} of {}", fault.severity),
-        (Target::Chain | Target::Database, _) => what.to_owned(),
+        (Target::Chain | Target::Database, _) => what,
     }
 }
 

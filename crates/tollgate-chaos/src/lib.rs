@@ -1,4 +1,4 @@
-//! Chaos with real processes: three `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
+//! Chaos with real processes: three `tollgate serve` on one PostgreSQL and two anvils, broken by a plan
 //! that is drawn from one seed, under clients that repeat and race. Never shipped.
 //!
 //! Read in this order: [`plan`] (which fault when), `cluster` (nodes, database and chain), `faults`
@@ -26,6 +26,7 @@ mod reservers;
 mod svg;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,9 +104,14 @@ pub async fn run(options: &Options) -> Report {
     wait_for_the_last(&log).await;
     teller.abort();
     reader.abort();
+    let (mut mined, mut pending_counts) = (Vec::new(), BTreeMap::new());
+    for (chain, anvil) in cluster.chains.iter().enumerate() {
+        mined.extend(chain::mined(chain, anvil).await);
+        pending_counts.extend(chain::pending_counts(chain, anvil).await);
+    }
     let evidence = Evidence {
-        mined: chain::mined(&cluster.anvil).await,
-        pending_counts: chain::pending_counts(&cluster.anvil).await,
+        mined,
+        pending_counts,
         audit: cluster.audit.findings().await,
         accepted: log.events().accepted.into_values().collect(),
         feed: log.events().feed,

@@ -7,7 +7,7 @@ use tollgate_api::{Create, Payload, Problem};
 use tollgate_devchain::dev_accounts;
 use tollgate_testkit::http::{NoResponse, Response, ask};
 
-use crate::cluster::PAID;
+use crate::cluster::{CHAIN_IDS, PAID, chain_of, key_of};
 use crate::event_log::EventLog;
 
 /// The longest wait of a caller before it asks another node.
@@ -24,9 +24,10 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Values are unique in a run, so that the chain says which create it carried out.
+    /// Values are unique on a chain, so that it says which create it carried out. The same request ids are
+    /// used on both chains.
     pub(crate) fn new(account: usize, number: u64) -> Self {
-        Self { account, value: (account as u64 + 1) * 1_000_000 + number }
+        Self { account, value: (key_of(account) as u64 + 1) * 1_000_000 + number }
     }
 
     /// One that a caller carries out itself.
@@ -38,6 +39,15 @@ impl Order {
         format!("order-{}", self.value)
     }
 
+    pub(crate) fn chain_id(&self) -> u64 {
+        CHAIN_IDS[chain_of(self.account)]
+    }
+
+    /// The request among those of all chains.
+    pub(crate) fn request(&self) -> String {
+        format!("{} on {}", self.request_id(), self.chain_id())
+    }
+
     /// Every second one leaves it to the node to find out how much gas it needs.
     pub(crate) fn create(&self) -> Create {
         let payload = Payload {
@@ -47,6 +57,7 @@ impl Order {
             ..Payload::default()
         };
         Create {
+            chain_id: Some(self.chain_id().into()),
             submitter: Some(address(self.account)),
             request_id: Some(self.request_id()),
             payload: Some(payload),
@@ -57,7 +68,7 @@ impl Order {
 
 /// The address of an account.
 pub(crate) fn address(account: usize) -> String {
-    dev_accounts()[account].address.to_string()
+    dev_accounts()[key_of(account)].address.to_string()
 }
 
 /// Calls a node once, by method and path; none if there is no answer.

@@ -27,7 +27,7 @@ pub(crate) async fn leave(cluster: &Cluster, log: &Arc<EventLog>, of_each: u64) 
         let tx = create(node.port, &order).await;
         tx_ids.push(tx.tx_id.clone());
         let Order { account, value } = order;
-        log.accept(&order.request_id(), Accepted { account, value, tx_id: tx.tx_id });
+        log.accept(&order.request(), Accepted { account, value, tx_id: tx.tx_id });
     }
     for tx_id in &tx_ids {
         wait::until("a transaction to be sent", || async {

@@ -139,6 +139,13 @@ kinds! {
 }
 
 impl Kind {
+    const fn is_about_a_chain(self) -> bool {
+        match self.reach() {
+            Reach::Process | Reach::DatabaseLink | Reach::Database => false,
+            Reach::ChainLink | Reach::OneEndpoint | Reach::EveryChainLink | Reach::Chain => true,
+        }
+    }
+
     /// A node can't do its work meanwhile, whatever the rest does.
     pub(crate) const fn harms_a_node(self) -> bool {
         matches!(self.reach(), Reach::Process | Reach::DatabaseLink)
@@ -159,6 +166,9 @@ const SOCKETS: [usize; NODES] = [1, 0, 1];
 
 /// Open transactions of each orphaned account, from and to.
 const ORPHANS: (u64, u64) = (1, 6);
+
+/// One fault of a chain in so many is one of the second chain.
+const SECOND_CHAIN: u64 = 4;
 
 struct Card {
     copies: usize,
@@ -202,6 +212,8 @@ pub struct Fault {
     pub kind: Kind,
     /// Its target.
     pub target: Target,
+    /// The place of the chain, if it is about one.
+    pub chain: usize,
     /// Blocks of a reorg, of a lag, or before the head that have receipts; calls in a second of a quota;
     /// by how much counts are too low; of how many blocks or receipts one is missing; else how many of
     /// a hundred calls or transactions.
@@ -288,9 +300,11 @@ impl Plan {
             let length = Duration::from_millis(between(&mut rng, card.millis));
             let severity = between(&mut rng, card.severity);
             let first = below(&mut rng, NODES);
+            let chain = usize::from(rng.below(SECOND_CHAIN) == 0);
+            let chain = if kind.is_about_a_chain() { chain } else { 0 };
             let fault = loop {
                 let targets = targets(kind, first);
-                let fault = |target| Fault { at, length, kind, target, severity };
+                let fault = |target| Fault { at, length, kind, target, chain, severity };
                 if let Some(fault) = targets.into_iter().map(fault).find(|it| plan.has_room(it)) {
                     break fault;
                 }

@@ -16,7 +16,7 @@ use tollgate_devchain::{dev_accounts, sign};
 use tollgate_testkit::http::Response;
 use tollgate_testkit::rpc;
 
-use crate::cluster::{CHAIN_ID, CONFIRMATIONS, Cluster, PAID};
+use crate::cluster::{CHAIN_IDS, CONFIRMATIONS, Cluster, PAID};
 use crate::event_log::{Accepted, EventLog, Used};
 use crate::order::{Order, address, call, has_retry_after, note_refusal};
 use crate::plan::below;
@@ -64,7 +64,7 @@ impl Reserver {
             account,
             ports: cluster.ports(),
             port_without_key: cluster.port_without_key(account),
-            chain_url: cluster.anvil.url().to_owned(),
+            chain_url: cluster.chains[0].url().to_owned(),
             log: log.clone(),
             rng: Rng::new(seed.wrapping_mul(0x2545_f491).wrapping_add(account as u64)),
             next: 0,
@@ -101,7 +101,7 @@ impl Reserver {
     async fn ask_for_one(&mut self, hold: u64) -> Option<ReservedNonce> {
         let asked = Instant::now();
         let body = Reserve { hold_seconds: Some(hold.into()) };
-        let (port, said) = self.post(&path::nonces(&address(self.account)), &body).await?;
+        let (port, said) = self.post(&self.path(""), &body).await?;
         if said.status != 201 {
             self.refused("a reservation", port, said);
             return None;
@@ -138,7 +138,7 @@ impl Reserver {
         self.next += 1;
         let accounts = dev_accounts();
         let paid = (accounts[PAID].address, order.value.try_into().unwrap());
-        let transfer = sign::transfer(CHAIN_ID, nonce, paid, Some(NEXT_BASE_FEE), TIP);
+        let transfer = sign::transfer(CHAIN_IDS[0], nonce, paid, Some(NEXT_BASE_FEE), TIP);
         let raw = sign::sign(transfer, &accounts[self.account].private_key).unwrap();
         let hash = keccak256(&raw);
         let owner_token = reserved.owner_token.clone();
@@ -195,7 +195,7 @@ impl Reserver {
     /// The nonces that callers hold or have returned; none if no node says.
     async fn outstanding(&mut self) -> Option<Vec<Reservation>> {
         let port = self.port();
-        let path = path::nonces(&address(self.account));
+        let path = self.path("");
         let said = call(&self.log, port, ("GET", &path), "").await?;
         let page: ReservationPage = from_value(said.body).ok()?;
         Some(page.items)
@@ -210,7 +210,7 @@ impl Reserver {
                 if [200, 202].contains(&said.status) {
                     let tx_id = said.body["txId"].as_str().unwrap_or_default().to_owned();
                     let accepted = Accepted { account: self.account, value: order.value, tx_id };
-                    self.log.accept(&order.request_id(), accepted);
+                    self.log.accept(&order.request(), accepted);
                     return;
                 }
                 self.refused("a create for a free nonce", port, said);
@@ -220,7 +220,13 @@ impl Reserver {
     }
 
     fn path_of(&self, reserved: &ReservedNonce, action: &str) -> String {
-        format!("{}/{}/{action}", path::nonces(&address(self.account)), reserved.reservation.nonce)
+        self.path(&format!("/{}/{action}", reserved.reservation.nonce))
+    }
+
+    /// A path below the nonces of the account.
+    fn path(&self, rest: &str) -> String {
+        let nonces = path::nonces(&address(self.account));
+        format!("{nonces}{rest}?chainId={}", CHAIN_IDS[0])
     }
 
     fn port(&mut self) -> u16 {
