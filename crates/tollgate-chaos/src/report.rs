@@ -99,6 +99,8 @@ impl Display for Report {
         for (name, value) in [
             ("accepted", verdict.accepted.to_string()),
             ("on the chain once", verdict.once.to_string()),
+            ("of orphans", verdict.orphans.to_string()),
+            ("on the second chain", verdict.second_chain.to_string()),
             ("cancelled", verdict.cancelled.to_string()),
             ("sent by callers", format!("{} (of {} reserved)", verdict.own, self.events.reserved)),
             ("missing", verdict.missing.to_string()),

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::audit::Findings;
-use crate::cluster::{CONFIRMATIONS, STRICT};
+use crate::cluster::{CONFIRMATIONS, ORPHANED, SECOND, STRICT};
 use crate::event_log::{Accepted, FeedEntry, Used};
 
 /// The codes of CONFIRMED and of FAILED_FINAL/CANCELLED in the database.
@@ -64,7 +64,11 @@ pub struct Verdict {
     pub accepted: usize,
     /// Of those, how many the chain carried out exactly once.
     pub once: usize,
-    /// Of those, how many it never did.
+    /// Of those, how many are of accounts that no node serves.
+    pub orphans: usize,
+    /// Of those, how many are on the second chain.
+    pub second_chain: usize,
+    /// Of those that were accepted, how many the chain never carried out.
     pub missing: usize,
     /// Of those, how many it did more than once.
     pub twice: usize,
@@ -125,7 +129,11 @@ fn judge_values(evidence: &Evidence, verdict: &mut Verdict) {
                 let what = format!("cancelled, and carried out: {value} of {account} ({tx_id})");
                 verdict.wrong.push(what);
             }
-            [_] => verdict.once += 1,
+            [_] => {
+                verdict.once += 1;
+                verdict.orphans += usize::from(ORPHANED.contains(account));
+                verdict.second_chain += usize::from(SECOND.contains(account));
+            }
             [] => {
                 verdict.missing += 1;
                 verdict.wrong.push(format!("lost: {value} of account {account} ({tx_id})"));
@@ -253,6 +261,22 @@ mod tests {
             evidence.pending_counts.insert(account, nonce + 1);
         }
         evidence
+    }
+
+    #[test]
+    fn orphans_and_the_second_chain_are_counted_if_they_are_carried_out() {
+        let mut evidence = good();
+        for account in [ORPHANED.start, SECOND.start] {
+            let tx_id = format!("tx of {account}");
+            let mined =
+                Mined { account: Some(account), nonce: 0, value: 5, block: 5, succeeded: true };
+            let lost = judge(&evidence);
+            evidence.accepted.push(Accepted { account, value: 5, tx_id });
+            evidence.mined.push(mined);
+            let found = judge(&evidence);
+            let more = (found.orphans - lost.orphans, found.second_chain - lost.second_chain);
+            assert_eq!(more, if account == SECOND.start { (0, 1) } else { (1, 0) });
+        }
     }
 
     #[test]

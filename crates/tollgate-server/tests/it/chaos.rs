@@ -28,7 +28,11 @@ async fn two_minutes_of_chaos_lose_and_double_nothing() {
     let length = Duration::from_secs(120);
     let report = run(&Options::new(program(), seed, length)).await;
     assert!(report.is_good(), "\n{report}");
-    assert!(report.verdict.accepted > 0, "somebody was served\n{report}");
+    let verdict = &report.verdict;
+    assert!(verdict.accepted > 0, "somebody was served\n{report}");
+    assert!(verdict.own > 0, "reserved nonces were used\n{report}");
+    assert!(verdict.orphans > 0, "work of accounts without a key was done\n{report}");
+    assert!(verdict.second_chain > 0, "the second chain was used\n{report}");
     eprintln!("{report}");
 }
 
