@@ -129,13 +129,13 @@ kinds! {
     /// One of two has receipts that say the opposite of what happened.
     FlippedReceipts = "flipped receipts", OneEndpoint, 1, (3_000, 10_000), (0, 0);
     /// One of two never has one block in so many.
-    MissingBlocks = "missing blocks", OneEndpoint, 1, (3_000, 10_000), (2, 4);
+    MissingBlocks = "missing blocks", OneEndpoint, 1, (3_000, 10_000), (2, 3);
     /// One of two never has one receipt in so many, nor its transaction.
     MissingReceipts = "missing receipts", OneEndpoint, 1, (3_000, 10_000), (2, 4);
     /// Neither of two announces new heads over a WebSocket.
     MuteHeads = "mute heads", ChainLink, 1, (3_000, 10_000), (0, 0);
     /// Neither of two has receipts, or transactions by hash, of blocks that are older than so many.
-    PrunedReceipts = "pruned receipts", ChainLink, 1, (3_000, 10_000), (0, 4);
+    PrunedReceipts = "pruned receipts", ChainLink, 1, (3_000, 10_000), (0, 1);
 }
 
 impl Kind {

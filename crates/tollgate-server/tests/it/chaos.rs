@@ -6,12 +6,13 @@ use tollgate_chaos::plan::Kind;
 use tollgate_chaos::{Options, run};
 
 /// Kinds that change what endpoints answer.
-const OF_ANSWERS: [Kind; 6] = [
+const OF_ANSWERS: [Kind; 7] = [
     Kind::Balancer,
     Kind::LowCounts,
     Kind::FlippedReceipts,
     Kind::MissingBlocks,
     Kind::MissingReceipts,
+    Kind::MuteHeads,
     Kind::PrunedReceipts,
 ];
 
@@ -38,7 +39,7 @@ async fn two_minutes_of_chaos_lose_and_double_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_of_answers_hit_requests() {
-    let length = Duration::from_secs(40);
+    let length = Duration::from_secs(60);
     let options = Options { only: OF_ANSWERS.to_vec(), ..Options::new(program(), SEED, length) };
     let report = run(&options).await;
     assert!(report.is_good(), "\n{report}");
