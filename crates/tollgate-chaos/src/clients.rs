@@ -9,17 +9,15 @@ use serde::Serialize;
 use serde_json::from_value;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
-use tollgate_api::{Batch, BatchAnswer, BatchItem, Create, Payload, Problem, path};
+use tollgate_api::{Batch, BatchAnswer, BatchItem, Create, Problem, path};
 use tollgate_devchain::chain::Rng;
-use tollgate_devchain::dev_accounts;
-use tollgate_testkit::http::{NoResponse, Response, ask};
+use tollgate_testkit::http::Response;
 
-use crate::cluster::{Cluster, PAID, PIPELINED, STRICT};
+use crate::cluster::{Cluster, RESERVING, SECOND, SENDING, STRICT};
 use crate::event_log::{Accepted, EventLog};
+use crate::order::{Order, call, has_retry_after, note_refusal};
 use crate::plan::below;
-
-/// The longest wait of a caller before it asks another node.
-const PATIENCE: Duration = Duration::from_secs(6);
+use crate::reservers::Reserver;
 
 /// The pause before a create is repeated, in milliseconds.
 const REPEAT_MILLIS: u64 = 300;
@@ -50,7 +48,7 @@ const ACTION_ANSWERS: [u16; 6] = [200, 202, 409, 422, 429, 503];
 /// The longest batch.
 const BATCH_MAX: u64 = 6;
 
-/// One caller for each account.
+/// One caller for each account, and one for each that reserves nonces.
 pub(crate) struct Clients {
     tasks: Vec<JoinHandle<()>>,
     done: Arc<AtomicBool>,
@@ -63,13 +61,17 @@ impl Clients {
         let client = |account: usize| Client {
             account,
             ports: cluster.ports(),
+            port_without_key: cluster.port_without_key(account),
             log: log.clone(),
             rng: Rng::new(seed.wrapping_add(account as u64).wrapping_mul(0x9e37_79b9)),
             next: 0,
             done: done.clone(),
         };
-        let tasks = (PIPELINED.start..STRICT.end)
+        let reserver = |account| Reserver::new(cluster, log, &done, (seed, account));
+        let tasks = SENDING
+            .chain(SECOND)
             .map(|account| tokio::spawn(client(account).call()))
+            .chain(RESERVING.map(|account| tokio::spawn(reserver(account).reserve())))
             .collect();
         Self { tasks, done }
     }
@@ -94,46 +96,13 @@ impl Clients {
 struct Client {
     account: usize,
     ports: Vec<u16>,
+    /// The node that lacks the account's key.
+    port_without_key: Option<u16>,
     log: Arc<EventLog>,
     rng: Rng,
     /// The number of the next create.
     next: u64,
     done: Arc<AtomicBool>,
-}
-
-/// One create: always the same words under the same id.
-#[derive(Clone)]
-struct Order {
-    account: usize,
-    value: u64,
-}
-
-impl Order {
-    /// Values are unique in a run, so that the chain says which create it carried out.
-    fn new(account: usize, number: u64) -> Self {
-        Self { account, value: (account as u64 + 1) * 1_000_000 + number }
-    }
-
-    fn request_id(&self) -> String {
-        format!("order-{}", self.value)
-    }
-
-    /// Every second one leaves it to the node to find out how much gas it needs.
-    fn create(&self) -> Create {
-        let address = |account: usize| Some(dev_accounts()[account].address.to_string());
-        let payload = Payload {
-            to: address(PAID),
-            value: Some(self.value.into()),
-            gas: self.value.is_multiple_of(2).then(|| 30_000.into()),
-            ..Payload::default()
-        };
-        Create {
-            submitter: address(self.account),
-            request_id: Some(self.request_id()),
-            payload: Some(payload),
-            ..Create::default()
-        }
-    }
 }
 
 impl Client {
@@ -188,7 +157,7 @@ impl Client {
     async fn act(&mut self) {
         let number = self.next.saturating_sub(1 + self.rng.below(RECENT));
         let order = Order::new(self.account, number);
-        let Some(tx_id) = self.log.tx_of(&order.request_id()) else { return };
+        let Some(tx_id) = self.log.tx_of(&order.request()) else { return };
         let action = ["cancel", "speed-up", "resubmit"][below(&mut self.rng, 3)];
         if action == "cancel" {
             self.log.cancels(&tx_id);
@@ -234,7 +203,8 @@ impl Client {
         let hint = has_retry_after(&said);
         let tx = from_value(said.body.clone()).ok();
         let error = from_value(said.body).ok();
-        self.judge(order, BatchItem { status: said.status, tx, error }, hint)
+        let item = BatchItem { status: said.status, tx, error };
+        self.judge(order, item, (hint, self.has_key(port)))
     }
 
     async fn batch(&mut self) {
@@ -255,12 +225,13 @@ impl Client {
                 missing.retain(|order| {
                     let Some(item) = answers.next() else { return true };
                     // An item has no headers: `retryable` is what it can say.
-                    !self.judge(order, item, true)
+                    !self.judge(order, item, (true, self.has_key(port)))
                 });
             }
             Some(said) => {
-                let hint = has_retry_after(&said);
-                self.refusal("a batch", said.status, from_value(said.body).ok(), hint);
+                let asked = (has_retry_after(&said), self.has_key(port));
+                let problem = from_value(said.body).ok();
+                note_refusal(&self.log, "a batch", said.status, problem, asked);
             }
             None => {}
         }
@@ -271,21 +242,14 @@ impl Client {
 
     async fn post(&self, port: u16, path: &str, body: Option<&impl Serialize>) -> Option<Response> {
         let body = body.map(|body| serde_json::to_string(body).unwrap()).unwrap_or_default();
-        let silence = match timeout(PATIENCE, ask(port, "POST", path, &body)).await {
-            Ok(Ok(said)) => return Some(said),
-            Ok(Err(NoResponse::Refused)) => "nobody there",
-            Ok(Err(NoResponse::Broken(_))) => "broken off",
-            Err(_) => "no answer in time",
-        };
-        self.log.answer(silence.to_owned());
-        None
+        call(&self.log, port, ("POST", path), &body).await
     }
 
     /// Records an answer; returns true if the create was accepted.
-    fn judge(&self, order: &Order, answer: BatchItem, hint: bool) -> bool {
+    fn judge(&self, order: &Order, answer: BatchItem, asked: (bool, bool)) -> bool {
         let (BatchItem { status, tx, error }, request_id) = (answer, order.request_id());
         if ![200, 202].contains(&status) {
-            self.refusal(&request_id, status, error, hint);
+            note_refusal(&self.log, &request_id, status, error, asked);
             return false;
         }
         self.log.answer(status.to_string());
@@ -297,23 +261,15 @@ impl Client {
             self.log.violation(format!("{request_id} was answered with {tx:?}"));
         }
         let Order { account, value } = *order;
-        self.log.accept(&request_id, Accepted { account, value, tx_id: tx.tx_id });
+        if tx.chain_id != order.chain_id() {
+            self.log.violation(format!("{} was accepted for {}", order.request(), tx.chain_id));
+        }
+        self.log.accept(&order.request(), Accepted { account, value, tx_id: tx.tx_id });
         true
     }
 
-    fn refusal(&self, what: &str, status: u16, problem: Option<Problem>, hint: bool) {
-        let code = problem.as_ref().map_or("no code", |problem| &problem.code);
-        self.log.answer(format!("{status} {code}"));
-        if ![409, 429, 503].contains(&status) {
-            self.log.violation(format!("{what} was answered {status}: {problem:?}"));
-        } else if !hint || !problem.as_ref().is_some_and(|problem| problem.retryable) {
-            self.log.violation(format!(
-                "{what} was refused for now, without saying when to come back: {status} {problem:?}"
-            ));
-        }
+    /// Returns true if a node has the key of the account.
+    fn has_key(&self, port: u16) -> bool {
+        self.port_without_key != Some(port)
     }
-}
-
-fn has_retry_after(answer: &Response) -> bool {
-    answer.head.contains("\r\nretry-after:")
 }

@@ -27,6 +27,14 @@ pub(crate) struct Accepted {
     pub(crate) tx_id: String,
 }
 
+/// A reserved nonce that a caller has reported as used, and the value of what it sends there.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Used {
+    pub(crate) account: usize,
+    pub(crate) nonce: u64,
+    pub(crate) value: u64,
+}
+
 /// An entry of the feed, as its reader saw it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FeedEntry {
@@ -54,6 +62,9 @@ pub(crate) struct Done {
     pub(crate) fault: Fault,
     pub(crate) from: Duration,
     pub(crate) to: Duration,
+    /// The number of requests to the chain that it changed or refused; none if it is about something
+    /// else.
+    pub(crate) strikes: Option<u64>,
 }
 
 /// Events of a whole run.
@@ -71,6 +82,12 @@ pub(crate) struct Events {
     pub(crate) done: Vec<Done>,
     /// Numbers of the blocks that each reorg replaced, at most.
     pub(crate) replaced: Vec<RangeInclusive<u64>>,
+    /// Reserved nonces that callers have used.
+    pub(crate) used: Vec<Used>,
+    /// The number of reserved nonces.
+    pub(crate) reserved: u64,
+    /// Until when callers hold nonces that are neither used nor given back.
+    held: BTreeMap<(usize, u64), std::time::Instant>,
     /// Nodes that ended though nobody told them to, and the last that they said.
     pub(crate) own_ends: Vec<Violation>,
     pub(crate) violations: Vec<Violation>,
@@ -147,6 +164,30 @@ impl EventLog {
                 self.violation(what);
             }
         }
+    }
+
+    /// A caller was given a nonce, until a time. It must be nobody else's.
+    pub(crate) fn reserved(&self, account: usize, nonce: u64, until: std::time::Instant) {
+        let mut events = self.events.lock().unwrap();
+        events.reserved += 1;
+        let slot = (account, nonce);
+        let earlier = events.held.insert(slot, until);
+        let is_held = earlier.is_some_and(|earlier| earlier > std::time::Instant::now());
+        let is_used = events.used.iter().any(|used| (used.account, used.nonce) == slot);
+        drop(events);
+        if is_held || is_used {
+            self.violation(format!("nonce {nonce} of account {account} was handed out twice"));
+        }
+    }
+
+    /// A caller is about to give a nonce back.
+    pub(crate) fn returned(&self, account: usize, nonce: u64) {
+        self.events.lock().unwrap().held.remove(&(account, nonce));
+    }
+
+    /// A caller was told that its nonce is used.
+    pub(crate) fn used(&self, used: Used) {
+        self.events.lock().unwrap().used.push(used);
     }
 
     /// The feed's reader saw these.

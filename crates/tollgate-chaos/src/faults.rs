@@ -9,12 +9,13 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::sleep;
 use tollgate_devchain::chain::Rng;
 use tollgate_devchain::dev_accounts;
-use tollgate_testkit::rpc_proxy::{RpcFaults, WrongAnswer};
+use tollgate_testkit::Anvil;
+use tollgate_testkit::rpc_proxy::{RpcFaults, RpcProxy, WrongAnswer};
 
 use crate::chain::head;
-use crate::cluster::{Cluster, Node, PIPELINED, STRICT};
+use crate::cluster::{Cluster, Node, accounts_of, key_of};
 use crate::event_log::{Done, EventLog};
-use crate::plan::{Fault, Kind, NAMES, Plan, Reach, Target};
+use crate::plan::{Fault, Kind, Lasting, NAMES, Plan, Reach, Target};
 
 /// The longest stop of a node: its drain, ten seconds for open requests, and much more.
 const STOP_LIMIT: Duration = Duration::from_secs(60);
@@ -37,12 +38,12 @@ pub(crate) async fn carry_out(cluster: &Arc<Cluster>, log: &Arc<EventLog>, plan:
         under_way.spawn(async move {
             let from = log.now();
             log.tell(&describe(&fault));
-            strike(&cluster, &log, &fault).await;
+            let strikes = strike(&cluster, &log, &fault).await;
             let to = log.now();
             if !fault.length.is_zero() {
                 log.tell(&format!("  over: {}", title(&fault)));
             }
-            log.done(Done { fault, from, to });
+            log.done(Done { fault, from, to, strikes });
         });
     }
     while let Some(ended) = under_way.join_next().await {
@@ -70,9 +71,16 @@ pub(crate) fn supervise(cluster: &Arc<Cluster>, log: &Arc<EventLog>) -> JoinHand
     })
 }
 
-async fn strike(cluster: &Cluster, log: &EventLog, fault: &Fault) {
+/// Carries out one fault; of one of calls to the chain, the number of requests that it has hit.
+async fn strike(cluster: &Cluster, log: &EventLog, fault: &Fault) -> Option<u64> {
     match fault.target {
-        Target::Node(n) => strike_node(&cluster.nodes[n], log, fault).await,
+        Target::Node(n) => {
+            let node = &cluster.nodes[n];
+            if matches!(fault.kind.reach(), Reach::ChainLink | Reach::OneEndpoint) {
+                return Some(strike_calls(node, fault).await);
+            }
+            strike_node(node, log, fault).await;
+        }
         Target::Database => {
             let server = cluster.server.clone();
             tokio::task::spawn_blocking(move || server.crash()).await.unwrap();
@@ -81,20 +89,26 @@ async fn strike(cluster: &Cluster, log: &EventLog, fault: &Fault) {
         }
         Target::Chain => match fault.kind {
             Kind::ChainCutForAll => {
+                let proxies = || cluster.nodes.iter().flat_map(|node| &node.proxies[fault.chain]);
+                let strikes = || proxies().map(RpcProxy::strikes).sum::<u64>();
                 let cut = |is_down| {
-                    for proxy in cluster.nodes.iter().flat_map(|node| &node.proxies) {
-                        proxy.change(|faults| faults.is_down = is_down);
-                    }
+                    proxies().for_each(|proxy| proxy.change(|faults| faults.is_down = is_down));
                 };
+                let before = strikes();
                 cut(true);
                 sleep(fault.length).await;
                 cut(false);
+                return Some(strikes() - before);
             }
             Kind::Reorg => {
-                let before = head(&cluster.anvil).await;
-                cluster.anvil.call("anvil_reorg", json!([fault.severity, []])).await;
-                // Blocks go on coming: the last one may be one too high.
-                log.replaced(before + 1 - fault.severity..=head(&cluster.anvil).await);
+                let anvil = &cluster.chains[fault.chain];
+                let before = head(anvil).await;
+                anvil.call("anvil_reorg", json!([fault.severity, []])).await;
+                // Strict accounts, to which it matters, are on the first chain. Blocks go on coming: the
+                // last one may be one too high.
+                if fault.chain == 0 {
+                    log.replaced(before + 1 - fault.severity..=head(anvil).await);
+                }
             }
             kind => {
                 assert_eq!(kind, Kind::DroppedTransactions);
@@ -102,6 +116,7 @@ async fn strike(cluster: &Cluster, log: &EventLog, fault: &Fault) {
             }
         },
     }
+    None
 }
 
 async fn strike_node(node: &Node, log: &EventLog, fault: &Fault) {
@@ -139,23 +154,34 @@ async fn strike_node(node: &Node, log: &EventLog, fault: &Fault) {
             node.database.cut();
             node.database.restore();
         }
-        _ => {
-            // What one endpoint does wrong, the second one does; the first is the measure.
-            let [_, second] = &node.proxies;
-            let hit = match fault.kind.reach() {
-                Reach::OneEndpoint => std::slice::from_ref(second),
-                _ => &node.proxies,
-            };
-            hit.iter().for_each(|proxy| proxy.change(|faults| break_calls(faults, fault)));
-            sleep(fault.length).await;
-            hit.iter().for_each(|proxy| proxy.change(|faults| *faults = RpcFaults::default()));
-        }
+        kind => unreachable!("{kind:?} is no fault of a process or of its way to the database"),
     }
 }
 
-fn break_calls(faults: &mut RpcFaults, fault: &Fault) {
-    let share = fault.severity;
-    match fault.kind {
+/// Breaks a node's calls to the chain for a while; the number of requests that were hit.
+async fn strike_calls(node: &Node, fault: &Fault) -> u64 {
+    // What one endpoint does wrong, the second one does; the first is the measure.
+    let proxies = &node.proxies[fault.chain];
+    let [_, second] = proxies;
+    let hit = match fault.kind.reach() {
+        Reach::OneEndpoint => std::slice::from_ref(second),
+        _ => proxies,
+    };
+    let strikes = || hit.iter().map(RpcProxy::strikes).sum::<u64>();
+    let before = strikes();
+    let broken = broken_calls(fault.kind, fault.severity);
+    hit.iter().for_each(|proxy| proxy.change(|faults| *faults = broken));
+    sleep(fault.length).await;
+    let struck = strikes() - before;
+    node.restore_calls_to(fault.chain);
+    struck
+}
+
+/// What a proxy does for a kind of fault of calls.
+pub(crate) fn broken_calls(kind: Kind, severity: u64) -> RpcFaults {
+    let mut faults = RpcFaults::default();
+    let share = severity;
+    match kind {
         Kind::ChainCut => faults.is_down = true,
         Kind::LostAnswers => faults.lost_answers = share,
         Kind::LostRequests => faults.lost_requests = share,
@@ -169,10 +195,24 @@ fn break_calls(faults: &mut RpcFaults, fault: &Fault) {
         Kind::AbsurdEstimates => faults.wrong = Some(WrongAnswer::Estimates),
         Kind::SwallowedSends => faults.discarded_sends = 100,
         Kind::SilentEndpoint => faults.is_silent = true,
-        Kind::Quota => faults.quota = Some(share),
-        Kind::Lag => faults.lag_blocks = share,
+        Kind::MuteHeads => faults.is_mute = true,
+        Kind::Quota => faults.quota = Some(severity),
+        Kind::Lag => faults.lag_blocks = severity,
+        Kind::Balancer => faults.balancer_lag = severity,
+        Kind::LowCounts => faults.nonce_offset = -i64::try_from(severity).unwrap(),
+        Kind::FlippedReceipts => faults.wrong = Some(WrongAnswer::FlippedReceipts),
+        Kind::MissingBlocks => {
+            faults.wrong = Some(WrongAnswer::MissingBlocks { one_in: severity });
+        }
+        Kind::MissingReceipts => {
+            faults.wrong = Some(WrongAnswer::MissingReceipts { one_in: severity });
+        }
+        Kind::PrunedReceipts => {
+            faults.wrong = Some(WrongAnswer::PrunedReceipts { kept: severity });
+        }
         kind => unreachable!("{kind:?} is no fault of a way to the chain"),
     }
+    faults
 }
 
 /// Tells a node to stop, and starts it again once it has. One that serves ends in good order.
@@ -203,33 +243,55 @@ async fn term(node: &Node, log: &EventLog, pause: Duration) {
 /// The pool forgets a share of what it has of the run's accounts.
 async fn drop_transactions(cluster: &Cluster, fault: &Fault) {
     let mut rng = Rng::new(u64::try_from(fault.at.as_millis()).unwrap());
-    let content = cluster.anvil.call("txpool_content", json!([])).await;
+    let anvil = &cluster.chains[fault.chain];
+    let content = anvil.call("txpool_content", json!([])).await;
     for part in ["pending", "queued"] {
-        for account in PIPELINED.start..STRICT.end {
-            let address = dev_accounts()[account].address;
+        for account in accounts_of(fault.chain) {
+            let address = dev_accounts()[key_of(account)].address;
             let pooled = content[part].as_object().into_iter().flatten();
             let own = pooled.filter(|(from, _)| from.eq_ignore_ascii_case(&address.to_string()));
             for tx in own.flat_map(|(_, slots)| slots.as_object().into_iter().flatten()) {
                 if rng.below(100) < fault.severity {
-                    drop_one(cluster, &tx.1["hash"]).await;
+                    drop_one(anvil, &tx.1["hash"]).await;
                 }
             }
         }
     }
 }
 
-async fn drop_one(cluster: &Cluster, hash: &Value) {
+async fn drop_one(anvil: &Anvil, hash: &Value) {
     // It may have been mined meanwhile: then there is nothing to forget, and anvil says so.
-    cluster.anvil.call("anvil_dropTransaction", json!([hash])).await;
+    anvil.call("anvil_dropTransaction", json!([hash])).await;
 }
 
 /// A fault in a few words.
 pub(crate) fn title(fault: &Fault) -> String {
-    let what = fault.kind.name();
+    let what = match fault.chain {
+        0 => fault.kind.name().to_owned(),
+        _ => format!("{} on the second chain", fault.kind.name()),
+    };
     match (fault.target, fault.kind) {
         (Target::Node(n), _) => format!("{what} {}", NAMES[n]),
         (Target::Chain, Kind::Reorg) => format!("{what} of {}", fault.severity),
-        (Target::Chain | Target::Database, _) => what.to_owned(),
+        (Target::Chain | Target::Database, _) => what,
+    }
+}
+
+/// A lasting fault in a few words.
+pub(crate) fn describe_lasting(lasting: &Lasting) -> String {
+    format!("{}{} of each node", lasting.kind.name(), extent(lasting.kind, lasting.severity))
+}
+
+/// The severity in words, where a kind has one.
+fn extent(kind: Kind, severity: u64) -> String {
+    match kind {
+        Kind::Quota => format!(" {severity} a second"),
+        Kind::Lag | Kind::Balancer => format!(" of {severity}"),
+        Kind::LowCounts => format!(" by {severity}"),
+        Kind::MissingBlocks | Kind::MissingReceipts => format!(" one in {severity}"),
+        Kind::PrunedReceipts => format!(" after {severity}"),
+        _ if severity == 0 => String::new(),
+        _ => format!(" {severity} %"),
     }
 }
 
@@ -237,10 +299,7 @@ fn describe(fault: &Fault) -> String {
     let seconds = fault.length.as_secs_f64();
     let share = match fault.kind {
         Kind::Reorg => String::new(),
-        Kind::Quota => format!(" {} a second", fault.severity),
-        Kind::Lag => format!(" of {}", fault.severity),
-        _ if fault.severity == 0 => String::new(),
-        _ => format!(" {} %", fault.severity),
+        kind => extent(kind, fault.severity),
     };
     let length = if fault.length.is_zero() { String::new() } else { format!(" ({seconds:.1} s)") };
     format!("{}{share}{length}", title(fault))

@@ -1,8 +1,8 @@
-//! Chaos with real processes: three `tollgate serve` on one PostgreSQL and one anvil, broken by a plan
+//! Chaos with real processes: three `tollgate serve` on one PostgreSQL and two anvils, broken by a plan
 //! that is drawn from one seed, under clients that repeat and race. Never shipped.
 //!
 //! Read in this order: [`plan`] (which fault when), `cluster` (nodes, database and chain), `faults`
-//! (carries the plan out), `clients` and `reader` (who use it meanwhile), `event_log` (what they saw),
+//! (carries the plan out), `clients`, `reservers`, `orphans` and `reader` (who use it meanwhile), `event_log` (what they saw),
 //! `audit` and `chain` (what the database and the chain say), `verdict` (whether that fits), `report`
 //! and `svg` (as text and as an image).
 //!
@@ -16,13 +16,17 @@ mod clients;
 mod cluster;
 mod event_log;
 mod faults;
+mod order;
+mod orphans;
 pub mod plan;
 mod process;
 mod reader;
 mod report;
+mod reservers;
 mod svg;
 mod verdict;
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +40,7 @@ pub use verdict::Verdict;
 use clients::Clients;
 use cluster::Cluster;
 use event_log::EventLog;
-use plan::Plan;
+use plan::{Kind, Plan};
 use verdict::Evidence;
 
 /// The longest end of a run once every fault is over: for the creates that were begun, and again for what
@@ -57,15 +61,35 @@ pub struct Options {
     pub seed: u64,
     /// The time of creates and faults.
     pub length: Duration,
+    /// The only kinds of faults; all of them if it is empty.
+    pub only: Vec<Kind>,
+    /// Each node knows one endpoint, the one that is wrong in faults of one endpoint: a configuration
+    /// that trusts it, and breaks promises.
+    pub is_trusting: bool,
+}
+
+impl Options {
+    /// A run of all kinds of faults.
+    pub fn new(program: PathBuf, seed: u64, length: Duration) -> Self {
+        Self { program, seed, length, only: Vec::new(), is_trusting: false }
+    }
 }
 
 /// Runs it all and judges.
 pub async fn run(options: &Options) -> Report {
-    let plan = Plan::draw(options.seed, options.length);
-    let cluster =
-        Arc::new(Cluster::build(&options.program, options.seed, plan.steady_errors).await);
+    let plan = match options.only.as_slice() {
+        [] => Plan::draw(options.seed, options.length),
+        kinds => Plan::of_kinds(options.seed, options.length, kinds),
+    };
+    let cluster = Arc::new(Cluster::build(options, &plan).await);
     let log = Arc::new(EventLog::new());
     log.tell(&format!("logs are in {}", cluster.folder().display()));
+    if let Some(lasting) = &plan.lasting {
+        log.tell(&format!("to the end: {}", faults::describe_lasting(lasting)));
+    }
+    if plan.orphans > 0 {
+        orphans::leave(&cluster, &log, plan.orphans).await;
+    }
     let reader = reader::read(cluster.ports(), log.clone());
     let clients = Clients::start(&cluster, &log, options.seed);
     let supervisor = faults::supervise(&cluster, &log);
@@ -80,19 +104,25 @@ pub async fn run(options: &Options) -> Report {
     wait_for_the_last(&log).await;
     teller.abort();
     reader.abort();
+    let (mut mined, mut pending_counts) = (Vec::new(), BTreeMap::new());
+    for (chain, anvil) in cluster.chains.iter().enumerate() {
+        mined.extend(chain::mined(chain, anvil).await);
+        pending_counts.extend(chain::pending_counts(chain, anvil).await);
+    }
     let evidence = Evidence {
-        mined: chain::mined(&cluster.anvil).await,
-        pending_counts: chain::pending_counts(&cluster.anvil).await,
+        mined,
+        pending_counts,
         audit: cluster.audit.findings().await,
         accepted: log.events().accepted.into_values().collect(),
         feed: log.events().feed,
         cancels: log.events().cancels,
+        used: log.events().used,
         replaced: log.events().replaced,
     };
     supervisor.abort();
     let _ = supervisor.await;
     let verdict = verdict::judge(&evidence);
-    let report = Report::new(options, log.events(), verdict);
+    let report = Report::new(options, plan, log.events(), verdict);
     if report.is_good() {
         return report;
     }

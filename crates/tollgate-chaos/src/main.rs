@@ -1,13 +1,18 @@
-//! Runs chaos: `tollgate-chaos --minutes 10 --seed 7 [--svg FILE] [--program PATH]`.
+//! Runs chaos: `tollgate-chaos --minutes 10 --seed 7 [--only KIND,…] [--endpoints 1] [--svg FILE] [--program PATH]`.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
+use tollgate_chaos::plan::Kind;
 use tollgate_chaos::{Options, run};
 
-const USAGE: &str = "tollgate-chaos [--minutes M] [--seed N] [--svg FILE] [--program PATH]
+const USAGE: &str =
+    "tollgate-chaos [--minutes M] [--seed N] [--only KIND,...] [--endpoints 1] [--svg FILE] [--program PATH]
+  KIND is the name of a fault, as in reports: \"flipped receipts\".
+  With --endpoints 1 each node knows only the endpoint that gives wrong answers in faults of one
+  endpoint: a configuration that trusts it, and that a run must catch.
   MINUTES=M and SEED=N do as well. The program is looked for beside this one if it is not named.";
 
 const MINUTES: f64 = 2.0;
@@ -66,6 +71,7 @@ async fn told_to_stop() {
 /// `--seed 7`, `--seed=7` and `SEED=7` are the same.
 fn understand(words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let (mut minutes, mut seed, mut svg, mut program) = (MINUTES, SEED, None, None);
+    let (mut only, mut is_trusting) = (Vec::new(), false);
     let mut words = words;
     while let Some(word) = words.next() {
         let (name, value) = match word.split_once('=') {
@@ -79,6 +85,14 @@ fn understand(words: impl Iterator<Item = String>) -> Result<Asked, String> {
         match name.trim_start_matches('-').to_lowercase().as_str() {
             "minutes" => minutes = value.parse().map_err(|_| wrong())?,
             "seed" => seed = value.parse().map_err(|_| wrong())?,
+            "endpoints" => match value.as_str() {
+                "1" => is_trusting = true,
+                "2" => is_trusting = false,
+                _ => return Err(format!("--endpoints is 1 or 2, and not {value}")),
+            },
+            "only" => {
+                only = value.split(',').map(kind_named).collect::<Result<_, _>>()?;
+            }
             "svg" => svg = Some(PathBuf::from(value)),
             "program" => program = Some(PathBuf::from(value)),
             _ => return Err(format!("{name} is not known")),
@@ -89,7 +103,15 @@ fn understand(words: impl Iterator<Item = String>) -> Result<Asked, String> {
         return Err(format!("{} is not there: build tollgate first", program.display()));
     }
     let length = Duration::try_from_secs_f64(minutes * 60.0).map_err(|error| error.to_string())?;
-    Ok(Asked { options: Options { program, seed, length }, svg })
+    Ok(Asked { options: Options { only, is_trusting, ..Options::new(program, seed, length) }, svg })
+}
+
+fn kind_named(name: &str) -> Result<Kind, String> {
+    let kind = Kind::ALL.iter().find(|kind| kind.name() == name.trim());
+    kind.copied().ok_or_else(|| {
+        let all: Vec<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        format!("no fault is called {name:?}; there are: {}", all.join(", "))
+    })
 }
 
 fn beside() -> Result<PathBuf, String> {

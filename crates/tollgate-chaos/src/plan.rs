@@ -8,13 +8,15 @@ use std::time::Duration;
 
 use tollgate_devchain::chain::Rng;
 
+use crate::cluster::SENDING;
+
 /// Nodes by their names.
 pub const NAMES: [&str; 3] = ["a", "b", "c"];
 
 const NODES: usize = NAMES.len();
 
 /// From the start of one fault to that of the next.
-const GAP_MILLIS: (u64, u64) = (600, 2_800);
+const GAP_MILLIS: (u64, u64) = (500, 2_200);
 
 /// Nothing begins before: the nodes get to know each other.
 const FIRST: Duration = Duration::from_secs(3);
@@ -29,8 +31,8 @@ const RECOVERY: Duration = Duration::from_secs(2);
 const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Makes [`Kind`] of a table: for each kind its name, what it affects, how often it is in the deck,
-/// how long it lasts (milliseconds, from and to), and its severity (from and to; blocks of a reorg or
-/// a lag, calls per second of a quota, else percent).
+/// how long it lasts (milliseconds, from and to), and its severity (from and to; its meaning is that of
+/// [`Fault::severity`]).
 macro_rules! kinds {
     ($(
         $(#[$doc:meta])+
@@ -69,9 +71,9 @@ macro_rules! kinds {
 
 kinds! {
     /// SIGKILL, and a new start after a while.
-    Kill = "kill -9", Process, 3, (500, 6_000), (0, 0);
+    Kill = "kill -9", Process, 2, (500, 6_000), (0, 0);
     /// SIGSTOP for longer than the lease, then SIGCONT.
-    Freeze = "freeze", Process, 3, (2_500, 7_000), (0, 0);
+    Freeze = "freeze", Process, 2, (2_500, 7_000), (0, 0);
     /// SIGTERM; a new start when the process has ended.
     Term = "term", Process, 2, (0, 2_000), (0, 0);
     /// The database server crashes, and is restarted after a while.
@@ -81,15 +83,15 @@ kinds! {
     /// The database receives what the node sends, and its answers are lost.
     DatabaseDeaf = "database deaf", DatabaseLink, 2, (500, 6_000), (0, 0);
     /// The traffic of a node and the database is delayed for longer than the lease.
-    DatabaseStall = "database stall", DatabaseLink, 3, (2_500, 7_000), (0, 0);
+    DatabaseStall = "database stall", DatabaseLink, 2, (2_500, 7_000), (0, 0);
     /// All of a node's database connections end; new ones work.
-    DatabaseReset = "database reset", DatabaseLink, 2, (0, 0), (0, 0);
+    DatabaseReset = "database reset", DatabaseLink, 1, (0, 0), (0, 0);
     /// A node does not reach the chain.
     ChainCut = "chain cut", ChainLink, 1, (2_000, 10_000), (0, 0);
     /// No node reaches the chain.
     ChainCutForAll = "chain cut for all", EveryChainLink, 1, (2_000, 8_000), (0, 0);
     /// A share of the answers to a node's calls is lost.
-    LostAnswers = "lost answers", ChainLink, 2, (3_000, 10_000), (20, 80);
+    LostAnswers = "lost answers", ChainLink, 1, (3_000, 10_000), (20, 80);
     /// A share of a node's calls does not arrive.
     LostRequests = "lost requests", ChainLink, 1, (3_000, 10_000), (20, 80);
     /// A share of the answers takes seconds, some longer than a node waits.
@@ -97,7 +99,7 @@ kinds! {
     /// A share of the calls is answered 429 or 503; some of those are executed.
     ErrorAnswers = "error answers", ChainLink, 1, (3_000, 10_000), (20, 80);
     /// The last blocks are replaced; their transactions are in no pool.
-    Reorg = "reorg", Chain, 4, (0, 0), (1, REORG_DEPTH_MAX);
+    Reorg = "reorg", Chain, 3, (0, 0), (1, REORG_DEPTH_MAX);
     /// The pool drops a share of its transactions.
     DroppedTransactions = "dropped transactions", Chain, 2, (0, 0), (20, 100);
     /// A share of the sends is acknowledged and discarded.
@@ -120,9 +122,30 @@ kinds! {
     Quota = "quota", ChainLink, 1, (3_000, 10_000), (20, 60);
     /// One of two is some blocks behind, within the grace in which its word counts.
     Lag = "lag", OneEndpoint, 1, (3_000, 10_000), (1, LAG_MAX);
+    /// One of two is a balancer: every second request goes to a node that is some blocks behind.
+    Balancer = "balancer", OneEndpoint, 1, (3_000, 10_000), (1, LAG_MAX);
+    /// One of two reports counts that are too low, of mined and of pending transactions.
+    LowCounts = "low counts", OneEndpoint, 1, (3_000, 10_000), (1, 50);
+    /// One of two has receipts that say the opposite of what happened.
+    FlippedReceipts = "flipped receipts", OneEndpoint, 1, (3_000, 10_000), (0, 0);
+    /// One of two never has one block in so many.
+    MissingBlocks = "missing blocks", OneEndpoint, 1, (3_000, 10_000), (2, 3);
+    /// One of two never has one receipt in so many, nor its transaction.
+    MissingReceipts = "missing receipts", OneEndpoint, 1, (3_000, 10_000), (2, 4);
+    /// Neither of two announces new heads over a WebSocket.
+    MuteHeads = "mute heads", ChainLink, 1, (3_000, 10_000), (0, 0);
+    /// Neither of two has receipts, or transactions by hash, of blocks that are older than so many.
+    PrunedReceipts = "pruned receipts", ChainLink, 1, (3_000, 10_000), (0, 1);
 }
 
 impl Kind {
+    const fn is_about_a_chain(self) -> bool {
+        match self.reach() {
+            Reach::Process | Reach::DatabaseLink | Reach::Database => false,
+            Reach::ChainLink | Reach::OneEndpoint | Reach::EveryChainLink | Reach::Chain => true,
+        }
+    }
+
     /// A node can't do its work meanwhile, whatever the rest does.
     pub(crate) const fn harms_a_node(self) -> bool {
         matches!(self.reach(), Reach::Process | Reach::DatabaseLink)
@@ -137,6 +160,15 @@ const LAG_MAX: u64 = 3;
 
 /// Of a hundred calls so many fail for the whole of a run that has steady errors.
 const STEADY_ERRORS: u64 = 15;
+
+/// The endpoints that are called over a WebSocket where no others are drawn.
+const SOCKETS: [usize; NODES] = [1, 0, 1];
+
+/// Open transactions of each orphaned account, from and to.
+const ORPHANS: (u64, u64) = (1, 6);
+
+/// One fault of a chain in so many is one of the second chain.
+const SECOND_CHAIN: u64 = 4;
 
 struct Card {
     copies: usize,
@@ -180,8 +212,20 @@ pub struct Fault {
     pub kind: Kind,
     /// Its target.
     pub target: Target,
-    /// Blocks of a reorg or a lag; calls in a second of a quota; else how many of a hundred calls or
-    /// transactions.
+    /// The place of the chain, if it is about one.
+    pub chain: usize,
+    /// Blocks of a reorg, of a lag, or before the head that have receipts; calls in a second of a quota;
+    /// by how much counts are too low; of how many blocks or receipts one is missing; else how many of
+    /// a hundred calls or transactions.
+    pub severity: u64,
+}
+
+/// A fault of each node's second endpoint from the start to the very end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Lasting {
+    /// A kind that affects one of two endpoints.
+    pub kind: Kind,
+    /// As in [`Fault::severity`].
     pub severity: u64,
 }
 
@@ -202,22 +246,53 @@ pub struct Plan {
     pub faults: Vec<Fault>,
     /// Of a hundred calls to the chain, how many fail from the start to the very end.
     pub steady_errors: u64,
+    /// The lasting fault, in runs without steady errors.
+    pub lasting: Option<Lasting>,
+    /// By node: the place of the endpoint that it calls over a WebSocket.
+    pub sockets: [usize; NODES],
+    /// By account: the place of the node that lacks its key.
+    pub missing_keys: Vec<Option<usize>>,
+    /// The open transactions of each account that no node serves.
+    pub orphans: u64,
 }
 
 impl Plan {
     /// The plan of a seed for a run of this length.
     pub fn draw(seed: u64, length: Duration) -> Self {
+        let mut rng = Rng::new(seed ^ 0x6b65_7973);
+        let all = NODES + 1;
+        let missing_keys =
+            SENDING.map(|_| Some(below(&mut rng, all)).filter(|place| *place < NODES)).collect();
+        let orphans = between(&mut rng, ORPHANS);
+        let sockets = [(); NODES].map(|()| below(&mut rng, 2));
+        let plan =
+            Self { sockets, missing_keys, orphans, ..Self::of_kinds(seed, length, Kind::ALL) };
+        // Every second seed has errors, and the one that the test command takes. The others have an
+        // endpoint that never becomes well.
+        match seed.is_multiple_of(2) {
+            true => Self { lasting: Some(Lasting::draw(seed)), ..plan },
+            false => Self { steady_errors: STEADY_ERRORS, ..plan },
+        }
+    }
+
+    /// The plan of a seed with nothing but faults of some kinds.
+    pub fn of_kinds(seed: u64, length: Duration, kinds: &[Kind]) -> Self {
         let mut rng = Rng::new(seed);
         let end = length.saturating_sub(QUIET_END);
-        // Every second seed, and the one that the test command takes.
-        let steady_errors = if seed.is_multiple_of(2) { 0 } else { STEADY_ERRORS };
-        let mut plan = Self { faults: Vec::new(), steady_errors };
+        let mut plan = Self {
+            faults: Vec::new(),
+            steady_errors: 0,
+            lasting: None,
+            sockets: SOCKETS,
+            missing_keys: vec![None; SENDING.len()],
+            orphans: 0,
+        };
         let (mut deck, mut at) = (Vec::new(), FIRST);
         loop {
             let kind = match deck.pop() {
                 Some(kind) => kind,
                 None => {
-                    deck = shuffled_deck(&mut rng);
+                    deck = shuffled_deck(&mut rng, kinds);
                     continue;
                 }
             };
@@ -225,9 +300,11 @@ impl Plan {
             let length = Duration::from_millis(between(&mut rng, card.millis));
             let severity = between(&mut rng, card.severity);
             let first = below(&mut rng, NODES);
+            let chain = usize::from(rng.below(SECOND_CHAIN) == 0);
+            let chain = if kind.is_about_a_chain() { chain } else { 0 };
             let fault = loop {
                 let targets = targets(kind, first);
-                let fault = |target| Fault { at, length, kind, target, severity };
+                let fault = |target| Fault { at, length, kind, target, chain, severity };
                 if let Some(fault) = targets.into_iter().map(fault).find(|it| plan.has_room(it)) {
                     break fault;
                 }
@@ -254,6 +331,17 @@ impl Plan {
     }
 }
 
+impl Lasting {
+    fn draw(seed: u64) -> Self {
+        // Neighbouring seeds take different kinds.
+        let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9));
+        let all = Kind::ALL.iter().filter(|kind| kind.reach() == Reach::OneEndpoint);
+        let all: Vec<Kind> = all.copied().collect();
+        let kind = all[below(&mut rng, all.len())];
+        Self { kind, severity: between(&mut rng, kind.card().severity) }
+    }
+}
+
 fn share_a_lane(one: &Fault, other: &Fault) -> bool {
     use Reach::{ChainLink, EveryChainLink, OneEndpoint};
     match (one.kind.reach(), other.kind.reach()) {
@@ -276,9 +364,9 @@ fn targets(kind: Kind, first: usize) -> Vec<Target> {
     }
 }
 
-fn shuffled_deck(rng: &mut Rng) -> Vec<Kind> {
+fn shuffled_deck(rng: &mut Rng, kinds: &[Kind]) -> Vec<Kind> {
     let copies = |kind: Kind| std::iter::repeat_n(kind, kind.card().copies);
-    let mut deck: Vec<Kind> = Kind::ALL.iter().copied().flat_map(copies).collect();
+    let mut deck: Vec<Kind> = kinds.iter().copied().flat_map(copies).collect();
     for place in (1..deck.len()).rev() {
         deck.swap(place, below(rng, place + 1));
     }
@@ -315,6 +403,31 @@ mod tests {
             for kind in Kind::ALL {
                 assert!(faults.iter().any(|fault| fault.kind == *kind), "seed {seed}: no {kind:?}");
             }
+        }
+    }
+
+    #[test]
+    fn each_kind_of_one_endpoint_is_lasting_in_some_seed() {
+        let lasting = |seed| Plan::draw(seed, TWO_MINUTES).lasting;
+        for kind in Kind::ALL {
+            let is_drawn = (0..1_000).any(|seed| lasting(seed).is_some_and(|it| it.kind == *kind));
+            assert_eq!(is_drawn, kind.reach() == Reach::OneEndpoint, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn some_keys_are_missing_at_one_node_and_each_node_lacks_some_in_some_seed() {
+        let missing = |seed| Plan::draw(seed, TWO_MINUTES).missing_keys;
+        assert!((0..200).all(|seed| missing(seed).iter().any(Option::is_some)));
+        let all: Vec<usize> = (0..20).flat_map(missing).flatten().collect();
+        assert!((0..NODES).all(|place| all.contains(&place)));
+    }
+
+    #[test]
+    fn run_has_steady_errors_or_a_lasting_fault_and_never_both() {
+        for seed in 0..100 {
+            let plan = Plan::draw(seed, TWO_MINUTES);
+            assert_ne!(plan.steady_errors > 0, plan.lasting.is_some(), "seed {seed}");
         }
     }
 

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::event_log::{Events, Violation};
-use crate::plan::Kind;
+use crate::faults::describe_lasting;
+use crate::plan::{Kind, Plan};
 use crate::verdict::Verdict;
 use crate::{Options, svg};
 
@@ -17,6 +18,7 @@ const SHOWN_MAX: usize = 40;
 pub struct Report {
     pub(crate) seed: u64,
     pub(crate) length: Duration,
+    plan: Plan,
     pub(crate) events: Events,
     /// The judgement on chain, feed and audit.
     pub verdict: Verdict,
@@ -24,8 +26,8 @@ pub struct Report {
 }
 
 impl Report {
-    pub(crate) fn new(options: &Options, events: Events, verdict: Verdict) -> Self {
-        Self { seed: options.seed, length: options.length, events, verdict, logs: None }
+    pub(crate) fn new(options: &Options, plan: Plan, events: Events, verdict: Verdict) -> Self {
+        Self { seed: options.seed, length: options.length, plan, events, verdict, logs: None }
     }
 
     pub(crate) fn with_logs(self, logs: PathBuf) -> Self {
@@ -49,6 +51,18 @@ impl Report {
             *counts.entry(done.fault.kind).or_default() += 1;
         }
         counts
+    }
+
+    /// The number of requests to the chain that faults of each kind changed or refused. Other kinds are
+    /// not listed.
+    pub fn strikes(&self) -> BTreeMap<Kind, u64> {
+        let mut strikes = BTreeMap::new();
+        for done in &self.events.done {
+            if let Some(struck) = done.strikes {
+                *strikes.entry(done.fault.kind).or_default() += struck;
+            }
+        }
+        strikes
     }
 
     /// The run as a picture.
@@ -85,7 +99,10 @@ impl Display for Report {
         for (name, value) in [
             ("accepted", verdict.accepted.to_string()),
             ("on the chain once", verdict.once.to_string()),
+            ("of orphans", verdict.orphans.to_string()),
+            ("on the second chain", verdict.second_chain.to_string()),
             ("cancelled", verdict.cancelled.to_string()),
+            ("sent by callers", format!("{} (of {} reserved)", verdict.own, self.events.reserved)),
             ("missing", verdict.missing.to_string()),
             ("twice", verdict.twice.to_string()),
             ("not asked for", verdict.foreign.to_string()),
@@ -102,8 +119,16 @@ impl Display for Report {
         ] {
             writeln!(to, "  {name:<20} {value:>6}")?;
         }
+        let strikes = self.strikes();
         for (kind, count) in self.faults() {
-            writeln!(to, "    {:<20} {count:>4}", kind.name())?;
+            write!(to, "    {:<20} {count:>4}", kind.name())?;
+            match strikes.get(&kind) {
+                Some(struck) => writeln!(to, "  hit {struck} requests")?,
+                None => writeln!(to)?,
+            }
+        }
+        if let Some(lasting) = &self.plan.lasting {
+            writeln!(to, "    to the end: {}", describe_lasting(lasting))?;
         }
         writeln!(to, "  answers to creates")?;
         for (what, count) in &self.events.answers {

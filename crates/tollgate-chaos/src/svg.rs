@@ -339,10 +339,11 @@ mod tests {
         let mut events = Events::default();
         for fault in &plan.faults {
             let (from, to) = (fault.at, fault.at + fault.length);
-            events.done.push(Done { fault: *fault, from, to });
+            events.done.push(Done { fault: *fault, from, to, strikes: None });
         }
-        let options = crate::Options { program: "tollgate".into(), seed: 5, length };
-        let drawn = draw(&Report::new(&options, events, Verdict::default()));
+        let options = crate::Options::new("tollgate".into(), 5, length);
+        let report = Report::new(&options, plan.clone(), events, Verdict::default());
+        let drawn = draw(&report);
         assert_eq!(drawn.matches("<title>").count(), plan.faults.len());
         for fault in &plan.faults {
             let words = format!("<title>{} (", title(fault));

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::audit::Findings;
-use crate::cluster::{CONFIRMATIONS, STRICT};
-use crate::event_log::{Accepted, FeedEntry};
+use crate::cluster::{CONFIRMATIONS, ORPHANED, SECOND, STRICT};
+use crate::event_log::{Accepted, FeedEntry, Used};
 
 /// The codes of CONFIRMED and of FAILED_FINAL/CANCELLED in the database.
 const CONFIRMED_CODE: i32 = 40;
@@ -34,6 +34,8 @@ pub(crate) struct Evidence {
     pub(crate) feed: Vec<FeedEntry>,
     /// Transactions that somebody asked to cancel.
     pub(crate) cancels: BTreeSet<String>,
+    /// Reserved nonces that callers have used.
+    pub(crate) used: Vec<Used>,
     /// Numbers of the blocks that each reorg replaced.
     pub(crate) replaced: Vec<RangeInclusive<u64>>,
     pub(crate) audit: Findings,
@@ -62,12 +64,18 @@ pub struct Verdict {
     pub accepted: usize,
     /// Of those, how many the chain carried out exactly once.
     pub once: usize,
-    /// Of those, how many it never did.
+    /// Of those, how many are of accounts that no node serves.
+    pub orphans: usize,
+    /// Of those, how many are on the second chain.
+    pub second_chain: usize,
+    /// Of those that were accepted, how many the chain never carried out.
     pub missing: usize,
     /// Of those, how many it did more than once.
     pub twice: usize,
     /// Of those, how many were cancelled as somebody had asked, and never carried out.
     pub cancelled: usize,
+    /// Transactions that callers sent by themselves, each once in its reserved nonce.
+    pub own: usize,
     /// Nonces that are left out.
     pub gaps: usize,
     /// Transactions that nobody asked for.
@@ -121,7 +129,11 @@ fn judge_values(evidence: &Evidence, verdict: &mut Verdict) {
                 let what = format!("cancelled, and carried out: {value} of {account} ({tx_id})");
                 verdict.wrong.push(what);
             }
-            [_] => verdict.once += 1,
+            [_] => {
+                verdict.once += 1;
+                verdict.orphans += usize::from(ORPHANED.contains(account));
+                verdict.second_chain += usize::from(SECOND.contains(account));
+            }
             [] => {
                 verdict.missing += 1;
                 verdict.wrong.push(format!("lost: {value} of account {account} ({tx_id})"));
@@ -130,6 +142,13 @@ fn judge_values(evidence: &Evidence, verdict: &mut Verdict) {
                 verdict.twice += 1;
                 verdict.wrong.push(format!("doubled: {value} of account {account}: {many:?}"));
             }
+        }
+    }
+    for used in &evidence.used {
+        let mined = found.remove(&(used.account, used.value)).unwrap_or_default();
+        match mined.as_slice() {
+            [mined] if mined.nonce == used.nonce => verdict.own += 1,
+            mined => verdict.wrong.push(format!("a caller used a nonce: {used:?}, {mined:?}")),
         }
     }
     // What closes the slot of a cancelled one pays nothing.
@@ -242,6 +261,44 @@ mod tests {
             evidence.pending_counts.insert(account, nonce + 1);
         }
         evidence
+    }
+
+    #[test]
+    fn orphans_and_the_second_chain_are_counted_if_they_are_carried_out() {
+        let mut evidence = good();
+        for account in [ORPHANED.start, SECOND.start] {
+            let tx_id = format!("tx of {account}");
+            let mined =
+                Mined { account: Some(account), nonce: 0, value: 5, block: 5, succeeded: true };
+            let lost = judge(&evidence);
+            evidence.accepted.push(Accepted { account, value: 5, tx_id });
+            evidence.mined.push(mined);
+            let found = judge(&evidence);
+            let more = (found.orphans - lost.orphans, found.second_chain - lost.second_chain);
+            assert_eq!(more, if account == SECOND.start { (0, 1) } else { (1, 0) });
+        }
+    }
+
+    #[test]
+    fn reserved_nonce_is_used_once_by_its_caller() {
+        let used = Used { account: 0, nonce: 2, value: 77 };
+        let mined = |nonce| Mined { account: Some(0), nonce, value: 77, block: 6, succeeded: true };
+        let wrong = |mined: Vec<Mined>| {
+            wrong_with(|it| {
+                it.used.push(used.clone());
+                it.pending_counts.insert(0, 2 + mined.len() as u64);
+                it.mined.extend(mined);
+            })
+        };
+        assert_eq!(wrong(vec![mined(2)]), [""; 0]);
+        says(&wrong(vec![]), "a caller used a nonce");
+        says(&wrong(vec![mined(2), mined(3)]), "a caller used a nonce");
+        let taken = |it: &mut Evidence| {
+            it.mined[1].nonce = 2;
+            it.mined.push(mined(1));
+            it.used.push(used.clone());
+        };
+        says(&wrong_with(taken), "a caller used a nonce");
     }
 
     fn wrong_with(change: impl FnOnce(&mut Evidence)) -> Vec<String> {

@@ -249,7 +249,7 @@ impl Engine {
     ) -> Result<T, E> {
         // What is followed without a key takes commands too: some need no signature.
         if !self.serves(of) && !self.workers.works_for(of) {
-            return Err(Unserved::UnknownSubmitter.into());
+            return Err(self.refusal(of).into());
         }
         let (reply, answer) = oneshot::channel();
         let mut command = command(reply);

@@ -21,6 +21,7 @@ use crate::accounts::{self, Accounts};
 use crate::balances;
 use crate::committer::Committer;
 use crate::context::{AttemptIndex, Context, EventCounts};
+use crate::errors::Unserved;
 use crate::keeper::Keeper;
 use crate::lookup::RequestLookup;
 use crate::mailbox::{Mailbox, WorkerEvent};
@@ -211,6 +212,11 @@ impl Engine {
     /// elsewhere.
     pub fn serves(&self, submitter: Submitter) -> bool {
         self.context.placement.serves(submitter)
+    }
+
+    /// The reason why nothing is done for a submitter that this node has no key for.
+    pub(crate) fn refusal(&self, submitter: Submitter) -> Unserved {
+        self.context.placement.refusal(submitter, self.workers.works_for(submitter))
     }
 
     /// Gives something to the submitter's worker, unless it would need a new worker and the submitter

@@ -54,6 +54,15 @@ impl Engine {
         prepared.inspect_err(|refused| timer.note(&Err(refused.clone())))
     }
 
+    /// Returns whether this node can sign for a submitter. One that takes only what others have signed for
+    /// it is not the place to ask if another node serves it, too.
+    fn check_key(&self, submitter: Submitter) -> Result<(), CreateError> {
+        if self.context.has_key(submitter) {
+            return Ok(());
+        }
+        Err(self.refusal(submitter).into())
+    }
+
     async fn prepare_intent(
         &self,
         submitter: Submitter,
@@ -67,7 +76,7 @@ impl Engine {
             return Ok(PreparedCreate::Known(known));
         }
         self.context.accounts.loaded().await;
-        check_key(&self.context, submitter)?;
+        self.check_key(submitter)?;
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
         }
@@ -126,7 +135,7 @@ impl Engine {
         }
         self.context.accounts.loaded().await;
         if !self.serves(submitter) {
-            return Err(Unserved::UnknownSubmitter.into());
+            return Err(self.refusal(submitter).into());
         }
         if self.context.accounts.is_disabled(submitter.address) {
             return Err(CreateError::Disabled);
@@ -212,7 +221,7 @@ impl Engine {
         if !self.context.has_key(submitter)
             && !self.context.placement.is_served_elsewhere(submitter)
         {
-            return Err(Unserved::UnknownSubmitter.into());
+            return Err(self.refusal(submitter).into());
         }
         self.context.accounts.judge(submitter.address, &intent)?;
         check_times(&intent, self.now())?;
@@ -370,20 +379,6 @@ fn check_times(intent: &Intent, now: Timestamp) -> Result<(), CreateError> {
         return Err(CreateError::Expired);
     }
     Ok(schedule::check(intent, now)?)
-}
-
-/// Returns whether this node can sign for a submitter. One that takes only what others have signed for it
-/// is not the place to ask if another node serves it, too.
-fn check_key(context: &Context, submitter: Submitter) -> Result<(), CreateError> {
-    if context.has_key(submitter) {
-        return Ok(());
-    }
-    let placement = &context.placement;
-    let may_be_elsewhere = placement.serves(submitter) && placement.is_served_elsewhere(submitter);
-    Err(match may_be_elsewhere {
-        true => Unserved::NotOwner(None).into(),
-        false => Unserved::UnknownSubmitter.into(),
-    })
 }
 
 /// A private call can't be estimated now, or not at all.

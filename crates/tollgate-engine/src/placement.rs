@@ -13,11 +13,12 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tollgate_model::ownership::{HandoverTimings, ServedSets, preferred_but};
 use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store, StoreError};
-use tollgate_model::{ChainId, NodeId, Submitter, Text};
+use tollgate_model::{B256, ChainId, NodeId, Submitter, Text};
 use tracing::debug;
 
 use crate::context::Context;
 use crate::engine::Engine;
+use crate::errors::Unserved;
 
 /// The lifetime of a cached owner of a submitter.
 const OWNER_BELIEVED: Duration = Duration::from_secs(1);
@@ -70,6 +71,8 @@ pub(crate) struct Placement {
     served: watch::Receiver<Arc<ServedSet>>,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
     sets: Mutex<ServedSets>,
+    /// The accounts of other nodes, with the time at which a node that serves them was last on the list.
+    recent: Mutex<BTreeMap<B256, (Arc<ServedSet>, Instant)>>,
     owners: Mutex<BTreeMap<Submitter, (OwnerLookup, Instant)>>,
     moves: Mutex<Moves>,
 }
@@ -99,6 +102,7 @@ impl Placement {
             served,
             nodes: Mutex::default(),
             sets: Mutex::default(),
+            recent: Mutex::default(),
             owners: Mutex::default(),
             moves: Mutex::default(),
         }
@@ -147,8 +151,41 @@ impl Placement {
                 Err(error) => debug!(%digest, %error, "accounts of a node not read"),
             }
         }
+        self.remember(&now);
         *lock(&self.nodes) = now.clone();
         Ok(now)
+    }
+
+    /// Notes what the other nodes of the list serve, and forgets what none has served for long (I13).
+    fn remember(&self, nodes: &[LiveNode]) {
+        let (sets, mut recent, now) = (lock(&self.sets), lock(&self.recent), Instant::now());
+        recent.retain(|_, (_, at)| self.timings.may_return(at.elapsed()));
+        let others = nodes.iter().filter(|node| node.node != self.me);
+        for digest in others.filter_map(|node| node.serves) {
+            if let Some(set) = sets.get(digest) {
+                recent.insert(digest, (set, now));
+            }
+        }
+    }
+
+    /// The reason why nothing is done for a submitter that this node has no key for. Callers ask again if
+    /// this node still follows its work, and another one serves it; or if no live node serves it, but one
+    /// did a moment ago, which may be restarting.
+    pub(crate) fn refusal(&self, submitter: Submitter, is_followed: bool) -> Unserved {
+        if submitter.chain_id != self.chain_id {
+            return Unserved::UnknownSubmitter;
+        }
+        if self.is_served_elsewhere(submitter) {
+            let is_taken = is_followed || self.serves(submitter);
+            return if is_taken { Unserved::NotOwner(None) } else { Unserved::UnknownSubmitter };
+        }
+        let was_served = lock(&self.recent).values().any(|(set, at)| {
+            set.contains(submitter.address) && self.timings.may_return(at.elapsed())
+        });
+        match was_served {
+            true => Unserved::unavailable("no node that serves the account is alive at the moment"),
+            false => Unserved::UnknownSubmitter,
+        }
     }
 
     /// True unless a node is known not to serve a submitter.

@@ -92,7 +92,7 @@ impl Reservations<'_> {
             return Err(ReserveError::HoldOutOfRange { max: limits.hold_max });
         }
         if !self.0.serves(of) {
-            return Err(Unserved::UnknownSubmitter.into());
+            return Err(self.0.refusal(of).into());
         }
         let outstanding_max = limits.outstanding_max;
         self.ask(of, ReservationAsk::Reserve { hold, outstanding_max }).await

@@ -95,6 +95,11 @@ impl ServedSets {
         unread
     }
 
+    /// The set with this digest, if it is known.
+    pub fn get(&self, digest: B256) -> Option<Arc<ServedSet>> {
+        self.0.get(&digest).cloned()
+    }
+
     /// Checks whether a node serves a submitter; `None` if it does not say or its set could not be read.
     pub fn is_served(&self, submitter: Submitter, by: &LiveNode) -> Option<bool> {
         let set = by.serves.and_then(|digest| self.0.get(&digest))?;
@@ -140,6 +145,12 @@ impl HandoverTimings {
             unwilling_for: beat * 30,
             unserved_for: beat * 10,
         }
+    }
+
+    /// Returns whether a node that was last on the list so long ago may be restarting: what it serves is
+    /// not unknown yet.
+    pub fn may_return(&self, gone: Duration) -> bool {
+        gone < self.unserved_for
     }
 
     /// Returns whether a node takes over work that has had no owner for `orphaned`.

@@ -1,9 +1,11 @@
-//! An HTTP proxy in front of a JSON-RPC endpoint that injects faults: lost calls, errors, silence,
-//! quotas, lag and wrong answers.
+//! An HTTP and WebSocket proxy in front of a JSON-RPC endpoint that injects faults: lost calls, errors, silence,
+//! quotas, lag and wrong answers. Counts the calls that a fault has changed.
 
 mod answers;
 mod log;
+mod socket;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -30,6 +32,9 @@ use log::CallLog;
 const SLOW_MILLIS_MIN: u64 = 200;
 const SLOW_MILLIS_SPAN: u64 = 6_000;
 
+/// Share of requests that a balancer gives to its second node.
+const BALANCER_SHARE: u64 = 50;
+
 /// The interval at which a silent endpoint checks whether the fault has ended.
 const SILENCE_POLL: Duration = Duration::from_millis(100);
 
@@ -52,12 +57,16 @@ pub struct RpcFaults {
     pub discarded_sends: u64,
     /// A class of answers that is wrong.
     pub wrong: Option<WrongAnswer>,
-    /// Calls are accepted and never answered.
+    /// Calls are accepted and never answered. A WebSocket that was silent once stays so.
     pub is_silent: bool,
+    /// Subscriptions stay open and announce nothing.
+    pub is_mute: bool,
     /// Calls per second, at most; each call of a batch counts.
     pub quota: Option<u64>,
     /// Blocks that the endpoint is behind.
     pub lag_blocks: u64,
+    /// Blocks that a second node behind the same URL is behind; it answers every second request.
+    pub balancer_lag: u64,
     /// Added to every transaction count.
     pub nonce_offset: i64,
     /// `eth_getBlockReceipts` and `eth_feeHistory` do not exist, as on old nodes.
@@ -71,7 +80,9 @@ impl RpcFaults {
             discarded_sends: 0,
             lost_sends: 0,
             wrong: None,
+            is_mute: false,
             lag_blocks: 0,
+            balancer_lag: 0,
             nonce_offset: 0,
             is_old_node: false,
             ..*self
@@ -85,6 +96,7 @@ pub struct RpcProxy {
     url: String,
     faults: Arc<Mutex<RpcFaults>>,
     log: CallLog,
+    strikes: Arc<AtomicU64>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -100,20 +112,26 @@ impl RpcProxy {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let faults = Arc::new(Mutex::new(RpcFaults::default()));
         let log = CallLog::default();
+        let strikes = Arc::new(AtomicU64::new(0));
         let forwarder = Forwarder {
             endpoint: endpoint.to_owned(),
             log: log.clone(),
             faults: faults.clone(),
+            strikes: strikes.clone(),
             steady_errors,
             rng: Arc::new(Mutex::new(Rng::new(seed))),
             second: Arc::new(Mutex::new((Instant::now(), 0))),
             client: Client::builder(TokioExecutor::new()).build(HttpConnector::new()),
         };
-        Self { url, faults, log, task: tokio::spawn(serve(listener, forwarder)) }
+        Self { url, faults, log, strikes, task: tokio::spawn(serve(listener, forwarder)) }
     }
 
     pub fn url(&self) -> String {
         self.url.clone()
+    }
+
+    pub fn ws_url(&self) -> String {
+        self.url.replacen("http", "ws", 1)
     }
 
     /// Keeps the text of all calls from now on.
@@ -124,6 +142,11 @@ impl RpcProxy {
     /// Returns how many recorded calls contain a text, in any letter case.
     pub fn calls_with(&self, text: &str) -> usize {
         self.log.count(text)
+    }
+
+    /// Returns how many requests its faults have changed or refused, steady errors aside.
+    pub fn strikes(&self) -> u64 {
+        self.strikes.load(Ordering::Relaxed)
     }
 
     pub fn change(&self, change: impl FnOnce(&mut RpcFaults)) {
@@ -142,6 +165,7 @@ struct Forwarder {
     endpoint: String,
     log: CallLog,
     faults: Arc<Mutex<RpcFaults>>,
+    strikes: Arc<AtomicU64>,
     steady_errors: u64,
     rng: Arc<Mutex<Rng>>,
     /// The start of the current second, and the number of its calls.
@@ -165,7 +189,9 @@ type Answer = Response<Full<Bytes>>;
 
 async fn serve(listener: TcpListener, forwarder: Forwarder) {
     while let Ok((client, _)) = listener.accept().await {
-        if !forwarder.faults().is_down {
+        if forwarder.faults().is_down {
+            forwarder.strike();
+        } else {
             tokio::spawn(serve_connection(client, forwarder.clone()));
         }
     }
@@ -174,10 +200,16 @@ async fn serve(listener: TcpListener, forwarder: Forwarder) {
 async fn serve_connection(client: TcpStream, forwarder: Forwarder) {
     let service = service_fn(|request| {
         let forwarder = forwarder.clone();
-        async move { forwarder.answer(request).await }
+        async move {
+            match socket::is_wanted(&request) {
+                true => socket::accept(request, forwarder).await,
+                false => forwarder.answer(request).await,
+            }
+        }
     });
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(client), service);
     // The caller disconnected, or a fault closes the connection.
-    let _ = http1::Builder::new().serve_connection(TokioIo::new(client), service).await;
+    let _ = connection.with_upgrades().await;
 }
 
 impl Forwarder {
@@ -185,25 +217,46 @@ impl Forwarder {
         *self.faults.lock().unwrap()
     }
 
+    fn strike(&self) {
+        self.strikes.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn below(&self, bound: u64) -> u64 {
         self.rng.lock().unwrap().below(bound)
     }
 
-    fn is_hit(&self, share: u64) -> bool {
+    fn draws(&self, share: u64) -> bool {
         share > 0 && self.below(100) < share
     }
 
+    /// Draws a fault with this share, and counts it if it happens.
+    fn is_hit(&self, share: u64) -> bool {
+        let is_hit = self.draws(share);
+        if is_hit {
+            self.strike();
+        }
+        is_hit
+    }
+
     async fn answer(&self, request: Request<Incoming>) -> Result<Answer, Lost> {
-        let body = request.into_body().collect().await.map_err(|_| Lost)?.to_bytes();
+        self.answer_body(request.into_body().collect().await.map_err(|_| Lost)?.to_bytes()).await
+    }
+
+    async fn answer_body(&self, body: Bytes) -> Result<Answer, Lost> {
         self.log.note(&body);
-        let faults = self.faults();
-        if faults.is_down || self.is_hit(faults.lost_requests) {
+        let mut faults = self.faults();
+        if faults.balancer_lag > 0 && self.draws(BALANCER_SHARE) {
+            faults.lag_blocks += faults.balancer_lag;
+        }
+        if faults.is_down {
+            self.strike();
             return Err(Lost);
         }
-        if self.was_silent().await {
+        if self.is_hit(faults.lost_requests) || self.was_silent().await {
             return Err(Lost);
         }
         if faults.quota.is_some_and(|quota| self.is_over(quota, &body)) {
+            self.strike();
             let mut answer = status(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded");
             answer.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
             return Ok(answer);
@@ -211,7 +264,7 @@ impl Forwarder {
         if self.is_hit(faults.errors) {
             return self.error(body).await;
         }
-        if self.is_hit(self.steady_errors) {
+        if self.draws(self.steady_errors) {
             return Ok(status(StatusCode::SERVICE_UNAVAILABLE, "no backend"));
         }
         let answer = match faults.change_content() {
@@ -232,6 +285,9 @@ impl Forwarder {
     /// Waits while the endpoint is silent; whether it was.
     async fn was_silent(&self) -> bool {
         let was = self.faults().is_silent;
+        if was {
+            self.strike();
+        }
         while self.faults().is_silent {
             tokio::time::sleep(SILENCE_POLL).await;
         }
@@ -311,15 +367,13 @@ impl Forwarder {
         is_batch: bool,
         faults: &RpcFaults,
     ) -> Result<Vec<Value>, Lost> {
-        let head = match faults.lag_blocks {
-            0 => None,
-            lag => {
-                let question = json!({ "jsonrpc": "2.0", "id": 0, "method": "eth_blockNumber" });
-                let head = answers::number(&self.forward_json(&question).await?["result"]);
-                Some(u64::try_from(head.ok_or(Lost)?).map_err(|_| Lost)?.saturating_sub(lag))
-            }
+        let lags = faults.lag_blocks > 0;
+        let head = match lags || faults.wrong.is_some_and(WrongAnswer::needs_head) {
+            true => Some(self.head().await?.saturating_sub(faults.lag_blocks)),
+            false => None,
         };
-        if let Some(head) = head {
+        let unchanged = calls.clone();
+        if let Some(head) = head.filter(|_| lags) {
             calls.iter_mut().for_each(|call| answers::ask_behind(call, head));
         }
         let asked = if is_batch { Value::Array(calls.clone()) } else { calls[0].clone() };
@@ -328,14 +382,27 @@ impl Forwarder {
             answer if !is_batch => vec![answer],
             _ => return Err(Lost),
         };
+        let true_answers = answers.clone();
         change_answers(&calls, &mut answers, head, faults);
+        if calls != unchanged || answers != true_answers {
+            self.strike();
+        }
         Ok(answers)
+    }
+
+    async fn head(&self) -> Result<u64, Lost> {
+        let question = json!({ "jsonrpc": "2.0", "id": 0, "method": "eth_blockNumber" });
+        let head = answers::number(&self.forward_json(&question).await?["result"]);
+        u64::try_from(head.ok_or(Lost)?).map_err(|_| Lost)
     }
 
     fn loses_a_send(&self, calls: &[Value]) -> bool {
         let sends = calls.iter().filter(|call| call["method"] == "eth_sendRawTransaction").count();
         let left = &mut self.faults.lock().unwrap().lost_sends;
         let loses = sends > 0 && *left > 0;
+        if loses {
+            self.strike();
+        }
         if *left != u32::MAX {
             *left = left.saturating_sub(u32::try_from(sends).unwrap_or(u32::MAX));
         }
@@ -361,16 +428,16 @@ impl Forwarder {
     }
 }
 
-/// Applies lag and wrong answers; `head` is the newest block of an endpoint that lags. Answers of a
-/// batch belong to calls by their ids, in any order.
+/// Applies lag and wrong answers; `head` is the newest block that the endpoint has, where it is needed.
+/// Answers of a batch belong to calls by their ids, in any order.
 fn change_answers(calls: &[Value], answers: &mut [Value], head: Option<u64>, faults: &RpcFaults) {
     for answer in answers {
         let Some(call) = calls.iter().find(|call| call["id"] == answer["id"]) else { continue };
-        if let Some(head) = head {
+        if let Some(head) = head.filter(|_| faults.lag_blocks > 0) {
             answers::hide_newer(call, answer, head);
         }
         if let Some(wrong) = faults.wrong {
-            wrong.change(call, answer);
+            wrong.change(call, answer, head);
         }
         if call["method"] == "eth_getTransactionCount" && faults.nonce_offset != 0 {
             answers::add(&mut answer["result"], faults.nonce_offset.into());

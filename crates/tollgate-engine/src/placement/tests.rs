@@ -103,6 +103,30 @@ fn request_goes_past_an_owner_that_merely_follows_to_a_node_that_serves_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn account_of_a_node_that_has_just_gone_is_unavailable_and_later_unknown() {
+    let (of, stranger) = (account(1), account(3));
+    let placement = placement_beside(served([2]), served([1]));
+    placement.remember(&placement.nodes());
+    assert_eq!(placement.refusal(of, false), Unserved::UnknownSubmitter, "the other one is asked");
+    *lock(&placement.nodes) = Arc::new(vec![node("me")]);
+    let may_return = placement.timings.unserved_for;
+    tokio::time::advance(may_return - Duration::from_millis(1)).await;
+    assert!(matches!(placement.refusal(of, false), Unserved::Unavailable(_)));
+    assert_eq!(placement.refusal(stranger, false), Unserved::UnknownSubmitter);
+    tokio::time::advance(Duration::from_millis(1)).await;
+    assert_eq!(placement.refusal(of, false), Unserved::UnknownSubmitter);
+    placement.remember(&placement.nodes());
+    assert!(lock(&placement.recent).is_empty());
+}
+
+#[test]
+fn account_that_is_followed_here_and_served_elsewhere_is_not_unknown() {
+    let placement = placement_beside(served([2]), served([1]));
+    assert_eq!(placement.refusal(account(1), true), Unserved::NotOwner(None));
+    assert_eq!(placement.refusal(account(3), true), Unserved::UnknownSubmitter, "nobody serves it");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_few_submitters_are_let_go_in_a_second_and_no_more() {
     let (placement, begun) = (placement(), Instant::now());
     let mut moved = 0;

@@ -369,6 +369,34 @@ async fn orphan_is_found_behind_more_than_a_page_of_orphans_that_nobody_here_ser
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn account_whose_only_node_has_just_left_is_unavailable_and_not_unknown() {
+    let cluster = cluster().await;
+    let serving = |name, accounts: Vec<u8>| {
+        let served = ServedSet::new(accounts.iter().map(|n| account(*n).address));
+        let cluster = &cluster;
+        async move {
+            cluster.store.publish_served(&served).await.unwrap();
+            // It counts as one that may return for ten heartbeats.
+            let beat = Duration::from_secs(3);
+            Member::start(cluster, name, accounts, beat, Some(served.digest())).await
+        }
+    };
+    let (a, b) = (serving("a", vec![1]).await, serving("b", vec![2]).await);
+    cluster
+        .eventually("b to know whom a serves", async || {
+            matches!(b.engine.place(account(1)).await, Ok(Place::There(to)) if to.node == a.entry.node)
+        })
+        .await;
+    let gone = a.entry.node.clone();
+    a.leave(&cluster).await;
+    cluster.eventually("b to know that a has left", async || !b.engine.is_live(&gone)).await;
+    let refused = b.engine.create(account(1), None, transfer(1)).await;
+    assert!(matches!(refused, Err(CreateError::Unserved(Unserved::Unavailable(_)))), "{refused:?}");
+    let stranger = b.engine.create(account(3), None, transfer(1)).await;
+    assert_eq!(stranger, Err(CreateError::Unserved(Unserved::UnknownSubmitter)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn open_work_that_no_node_serves_is_followed_to_its_end_without_a_key_and_with_an_alert() {
     let cluster = cluster().await;
     let (a, b) = (Member::join(&cluster, "a").await, Member::serving(&cluster, "b", vec![2]).await);

@@ -24,10 +24,23 @@ pub enum WrongAnswer {
     FlippedReceipts,
     /// Gas estimates of 2^64 − 1.
     Estimates,
+    /// One block in so many, by number, is never there unless it is the head.
+    MissingBlocks { one_in: u64 },
+    /// One receipt in so many, by hash, is never there, and neither is its transaction.
+    MissingReceipts { one_in: u64 },
+    /// Receipts, and transactions by hash, of so many blocks before the head and of no older ones.
+    PrunedReceipts { kept: u64 },
 }
 
 impl WrongAnswer {
-    pub(super) fn change(self, call: &Value, answer: &mut Value) {
+    /// Returns true if the answer depends on the newest block.
+    pub(super) fn needs_head(self) -> bool {
+        matches!(self, Self::MissingBlocks { .. } | Self::PrunedReceipts { .. })
+    }
+
+    /// Changes an answer; `head` is the newest block, where it is needed.
+    pub(super) fn change(self, call: &Value, answer: &mut Value, head: Option<u64>) {
+        let head = head.unwrap_or_default();
         let Some(result) = answer.get_mut("result") else { return };
         let method = call["method"].as_str().unwrap_or_default();
         match (self, method) {
@@ -53,8 +66,62 @@ impl WrongAnswer {
             (Self::FlippedReceipts, "eth_getTransactionReceipt") => flip(result),
             (Self::FlippedReceipts, "eth_getBlockReceipts") => each(result, flip),
             (Self::Estimates, "eth_estimateGas") => *result = json!("0xffffffffffffffff"),
+            (
+                Self::MissingBlocks { one_in },
+                "eth_getBlockByNumber" | "eth_getBlockByHash" | "eth_getBlockReceipts",
+            ) => {
+                let block = block_of(method, result).filter(|block| *block != u128::from(head));
+                if block.is_some_and(|block| is_one_in(one_in, block)) {
+                    *result = Value::Null;
+                }
+            }
+            (
+                Self::MissingReceipts { one_in },
+                "eth_getTransactionReceipt" | "eth_getTransactionByHash",
+            ) if is_mined(result) && is_missing_receipt(one_in, &call["params"][0]) => {
+                *result = Value::Null;
+            }
+            (Self::MissingReceipts { one_in }, "eth_getBlockReceipts") => {
+                if let Some(receipts) = result.as_array_mut() {
+                    receipts.retain(|it| !is_missing_receipt(one_in, &it["transactionHash"]));
+                }
+            }
+            (
+                Self::PrunedReceipts { kept },
+                "eth_getTransactionReceipt" | "eth_getTransactionByHash" | "eth_getBlockReceipts",
+            ) => {
+                let block = block_of(method, result);
+                if block.is_some_and(|block| block + u128::from(kept) < u128::from(head)) {
+                    *result = Value::Null;
+                }
+            }
             _ => {}
         }
+    }
+}
+
+fn is_mined(tx: &Value) -> bool {
+    tx["blockNumber"].is_string()
+}
+
+fn is_one_in(one_in: u64, number: u128) -> bool {
+    number % u128::from(one_in) == u128::from(one_in) - 1
+}
+
+/// Chooses transactions by the last byte of their hash.
+fn is_missing_receipt(one_in: u64, hash: &Value) -> bool {
+    let digits = hash.as_str().and_then(|hash| hash.get(hash.len().saturating_sub(2)..));
+    let last = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+    last.is_some_and(|last| is_one_in(one_in, last.into()))
+}
+
+/// The number of the block that an answer holds.
+fn block_of(method: &str, result: &Value) -> Option<u128> {
+    match method {
+        "eth_getBlockByNumber" | "eth_getBlockByHash" => number(&result["number"]),
+        "eth_getBlockReceipts" => number(&result[0]["blockNumber"]),
+        "eth_getTransactionReceipt" | "eth_getTransactionByHash" => number(&result["blockNumber"]),
+        _ => None,
     }
 }
 
@@ -96,17 +163,12 @@ pub(super) fn ask_behind(call: &mut Value, head: u64) {
 /// Removes from an answer what is above the newest block that a lagging endpoint has.
 pub(super) fn hide_newer(call: &Value, answer: &mut Value, head: u64) {
     let Some(result) = answer.get_mut("result") else { return };
-    let block = match call["method"].as_str().unwrap_or_default() {
-        "eth_blockNumber" => {
-            *result = hex(head);
-            return;
-        }
-        "eth_getBlockByNumber" | "eth_getBlockByHash" => number(&result["number"]),
-        "eth_getBlockReceipts" => number(&result[0]["blockNumber"]),
-        "eth_getTransactionReceipt" | "eth_getTransactionByHash" => number(&result["blockNumber"]),
-        _ => None,
-    };
-    if block.is_some_and(|block| block > head.into()) {
+    let method = call["method"].as_str().unwrap_or_default();
+    if method == "eth_blockNumber" {
+        *result = hex(head);
+        return;
+    }
+    if block_of(method, result).is_some_and(|block| block > head.into()) {
         *result = Value::Null;
     }
 }
@@ -169,10 +231,58 @@ mod tests {
         }
     }
 
+    const HEAD: u64 = 20;
+
     fn changed(wrong: WrongAnswer, call: &Value, result: Value) -> Value {
         let mut answer = json!({ "id": call["id"], "result": result });
-        wrong.change(call, &mut answer);
+        wrong.change(call, &mut answer, Some(HEAD));
         answer["result"].take()
+    }
+
+    #[test]
+    fn one_block_in_so_many_is_missing_unless_it_is_the_head() {
+        let wrong = WrongAnswer::MissingBlocks { one_in: 4 };
+        let there = |number: &str| {
+            let block = json!({ "number": number });
+            !changed(wrong, &call("eth_getBlockByNumber", json!([number, false])), block).is_null()
+        };
+        assert!(there("0x10") && !there("0x13"));
+        let receipts = json!([{ "blockNumber": "0x13" }]);
+        assert!(changed(wrong, &call("eth_getBlockReceipts", json!(["0x13"])), receipts).is_null());
+        let head = WrongAnswer::MissingBlocks { one_in: HEAD + 1 };
+        let block = json!({ "number": "0x14" });
+        let newest = call("eth_getBlockByNumber", json!(["latest", false]));
+        assert_eq!(changed(head, &newest, block.clone()), block);
+    }
+
+    #[test]
+    fn one_receipt_in_so_many_is_missing_with_its_transaction() {
+        let wrong = WrongAnswer::MissingReceipts { one_in: 2 };
+        let mined = json!({ "blockNumber": "0x3" });
+        for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+            let ask = |hash: &str| changed(wrong, &call(method, json!([hash])), mined.clone());
+            assert_eq!((ask("0xab01"), ask("0xab02")), (Value::Null, mined.clone()), "{method}");
+        }
+        let pooled = json!({ "blockNumber": null });
+        let ask = call("eth_getTransactionByHash", json!(["0xab01"]));
+        assert_eq!(changed(wrong, &ask, pooled.clone()), pooled, "only mined ones");
+        let receipts = json!([{ "transactionHash": "0x01" }, { "transactionHash": "0x02" }]);
+        let kept = changed(wrong, &call("eth_getBlockReceipts", json!(["0x3"])), receipts);
+        assert_eq!(kept, json!([{ "transactionHash": "0x02" }]));
+    }
+
+    #[test]
+    fn receipts_of_older_blocks_are_pruned() {
+        let wrong = WrongAnswer::PrunedReceipts { kept: 3 };
+        for method in ["eth_getTransactionReceipt", "eth_getTransactionByHash"] {
+            let ask = |number: &str| {
+                changed(wrong, &call(method, json!([])), json!({ "blockNumber": number }))
+            };
+            assert!(ask("0x10").is_null() && !ask("0x11").is_null(), "{method}");
+        }
+        let block = json!({ "number": "0x1" });
+        let ask = call("eth_getBlockByNumber", json!(["0x1", false]));
+        assert_eq!(changed(wrong, &ask, block.clone()), block, "blocks stay");
     }
 
     #[test]
