@@ -175,16 +175,13 @@ impl Report {
         faults
     }
 
-    /// Prints the figures on stdout, as a table or as one JSON object.
-    pub fn print(&self, json: bool) {
+    /// The figures, as the lines of a table or as one JSON object.
+    pub fn lines(&self, json: bool) -> Vec<String> {
         let figures = Figures::new(&self.records.entries);
         if json {
-            println!("{}", self.to_json(&figures));
-        } else {
-            for (name, text) in self.rows(&figures) {
-                println!("{name:<18}{text}");
-            }
+            return vec![self.to_json(&figures).to_string()];
         }
+        self.rows(&figures).iter().map(|(name, text)| format!("{name:<18}{text}")).collect()
     }
 
     fn to_json(&self, figures: &Figures) -> Value {

@@ -19,6 +19,7 @@ mod keys;
 mod logging;
 mod node;
 mod node_list;
+mod output;
 mod pool;
 mod remote;
 mod retention;
@@ -39,6 +40,7 @@ use crate::config::{DatabaseFlags, Purpose, load};
 use crate::database::Database;
 use crate::failure::Failure;
 use logging::log;
+use output::{errln, outln};
 
 /// A transaction manager for EVM chains.
 #[derive(Parser)]
@@ -142,14 +144,14 @@ pub(crate) fn run() -> ExitCode {
         Command::ShellCompletions(args) => shell_completions::run(&args),
     };
     logging::flush();
-    match done {
+    match done.and_then(|code| Ok(output::check().map(|()| code)?)) {
         Ok(code) => code,
         // The reader of the output has closed it.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            // One line for each error. Nobody may be reading.
+            // One line for each error.
             for line in masked(&error.to_string()).lines() {
-                let _ = writeln!(std::io::stderr(), "tollgate: {line}");
+                errln!("tollgate: {line}");
             }
             ExitCode::FAILURE
         }
@@ -200,7 +202,7 @@ fn openapi() -> Result<ExitCode, Failure> {
 fn migrate(flags: DatabaseFlags) -> Result<ExitCode, Failure> {
     let settings = load(flags.into_flags(), Purpose::Database)?.settings;
     let applied = runtime()?.block_on(Database::new(&settings.database).migrate())?;
-    println!("{applied} migrations applied; the schema is up to date");
+    outln!("{applied} migrations applied; the schema is up to date");
     Ok(ExitCode::SUCCESS)
 }
 

@@ -62,12 +62,17 @@ impl Database {
         }
     }
 
-    /// Refuses a SQLite file that does not exist, for commands that only look: a new database would say
-    /// that there is nothing.
+    /// Refuses a SQLite file that does not exist, for commands on a database of a node: a new one would say
+    /// that there is nothing, and a key in it would be known to no node.
     pub(crate) fn must_exist(&self) -> Result<(), Failure> {
         match self.sqlite().map(|options| &options.path) {
             Some(SqlitePath::File(file)) if !file.exists() => {
-                Err(format!("there is no database {}", file.display()).into())
+                Err(format!(
+                    "there is no database {}: give --config or --database-url of one that exists, or make \
+                     it with tollgate migrate",
+                    file.display()
+                )
+                .into())
             }
             Some(_) | None => Ok(()),
         }

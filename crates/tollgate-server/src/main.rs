@@ -1,5 +1,8 @@
 //! The `tollgate` binary.
 
+// They panic where nobody reads: see `cli::output`.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
+
 mod alerts;
 mod audit_log;
 mod cli;

@@ -17,6 +17,7 @@ use tollgate_server::api_keys::{EXPIRY_MAX, GRACE_MAX, KeyAdmin, MadeKey, NewKey
 use super::table::{Table, cell};
 use super::units::{age, time_until};
 use super::{log, runtime};
+use crate::cli::output::{errln, outln};
 use crate::clock::SystemClock;
 use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 use crate::database::Database;
@@ -143,7 +144,7 @@ pub(super) fn run(args: ApiKeyArgs) -> Result<ExitCode, Failure> {
         ApiKeyCommand::List(args) => list(args),
         ApiKeyCommand::Revoke(args) => within(args.flags, async |admin| {
             let key = admin.revoke(&args.key_id).await?;
-            println!("{} is revoked; nodes refuse it within 5 seconds", key.id);
+            outln!("{} is revoked; nodes refuse it within 5 seconds", key.id);
             Ok(())
         }),
         ApiKeyCommand::Rotate(args) => within(args.flags, async |admin| {
@@ -175,7 +176,7 @@ fn key_name(name: String) -> Result<Text<100>, Failure> {
 
 /// The secret goes to the standard output; it is written nowhere else.
 fn print(made: &MadeKey, is_quiet: bool) {
-    println!("{}", *made.secret);
+    outln!("{}", *made.secret);
     if is_quiet {
         return;
     }
@@ -183,8 +184,8 @@ fn print(made: &MadeKey, is_quiet: bool) {
     let end = key
         .expires_at
         .map_or("until it is revoked".to_owned(), |at| format!("until {}", format_time(at)));
-    eprintln!("Key {} ({}), {}, {end}.", key.id, key.name, key.rights.roles);
-    eprintln!("This is the only time that the secret is shown: only its hash is stored.");
+    errln!("Key {} ({}), {}, {end}.", key.id, key.name, key.rights.roles);
+    errln!("This is the only time that the secret is shown: only its hash is stored.");
 }
 
 fn list(args: ListArgs) -> Result<ExitCode, Failure> {
@@ -245,6 +246,7 @@ where
     log(LogFormat::Pretty, "warn");
     runtime()?.block_on(async {
         let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
+        database.must_exist()?;
         let open = || database.try_open(Arc::new(NoCheckpoints));
         let store: Arc<dyn Store> = database.retry(wait, open).await?;
         command(&KeyAdmin::of_database(&*store, SystemClock.now())).await?;

@@ -15,6 +15,7 @@ use super::remote::print_line;
 use super::table::{Table, WIDTH, cell, clean, without_middle, wrapped};
 use super::units::age;
 use super::{log, runtime};
+use crate::cli::output::outln;
 use crate::clock::SystemClock;
 use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 use crate::database::Database;
@@ -82,7 +83,7 @@ fn list(args: ListArgs) -> Result<ExitCode, Failure> {
         Ok::<_, Failure>(store.alerts(!args.all, Page::new(args.limit)?).await?)
     })?;
     if args.json {
-        alerts.iter().for_each(|alert| println!("{}", as_json(alert)));
+        alerts.iter().for_each(|alert| outln!("{}", as_json(alert)));
         return Ok(ExitCode::SUCCESS);
     }
     for line in lines(&alerts, args.wide) {
@@ -165,7 +166,7 @@ fn test(args: TestArgs) -> Result<ExitCode, Failure> {
             let notice = test_notice(&node, now, phase, alert_id);
             let sent = sender.send(&[notice], now).await;
             sent.map_err(|failed| format!("sink {name}: {failed}"))?;
-            println!("{name}: the message that the test alert is {phase} was taken");
+            outln!("{name}: the message that the test alert is {phase} was taken");
         }
         Ok(ExitCode::SUCCESS)
     })

@@ -14,6 +14,7 @@ use tollgate_model::{NodeId, Text, Timestamp};
 use uuid::Uuid;
 
 use super::runtime;
+use crate::cli::output::{err, errln, outln};
 use crate::config::{DatabaseFlags, Purpose, load};
 use crate::database::Database;
 use crate::failure::Failure;
@@ -53,17 +54,17 @@ pub(super) fn backup(args: BackupArgs) -> Result<ExitCode, Failure> {
     let shows_progress = std::io::stderr().is_terminal();
     let report = tollgate_sqlite::backup(options, &args.to, |written, of| {
         if shows_progress {
-            eprint!("\r{} of about {} ", HumanBytes(written), HumanBytes(of));
+            err!("\r{} of about {} ", HumanBytes(written), HumanBytes(of));
         }
     })?;
     if shows_progress {
-        eprintln!();
+        errln!();
     }
-    println!("backup        {}", args.to.display());
-    println!("size          {}", HumanBytes(report.bytes));
-    println!("schema        version {}", report.schema_version);
-    println!("accounts      {}", report.accounts);
-    println!("transactions  {}", report.transactions);
+    outln!("backup        {}", args.to.display());
+    outln!("size          {}", HumanBytes(report.bytes));
+    outln!("schema        version {}", report.schema_version);
+    outln!("accounts      {}", report.accounts);
+    outln!("transactions  {}", report.transactions);
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,12 +94,10 @@ pub(super) fn restore(args: RestoreArgs) -> Result<ExitCode, Failure> {
         }
     };
     let RestoreSummary { accounts, queued, in_flight } = summary;
-    println!("accounts   {accounts}, all of them held: {reason}");
-    println!("in flight  {in_flight} transactions: they are sent again and tracked");
-    println!("queued     {queued} transactions: each may have been carried out after the backup");
-    println!(
-        "Compare every account with the chain before you resume it: docs/operations/backup.md"
-    );
+    outln!("accounts   {accounts}, all of them held: {reason}");
+    outln!("in flight  {in_flight} transactions: they are sent again and tracked");
+    outln!("queued     {queued} transactions: each may have been carried out after the backup");
+    outln!("Compare every account with the chain before you resume it: docs/operations/backup.md");
     Ok(ExitCode::SUCCESS)
 }
 

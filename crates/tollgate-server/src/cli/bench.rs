@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use tollgate_load::Options;
 
+use super::output::outln;
 use super::remote::key_in;
 use crate::failure::Failure;
 
@@ -26,6 +27,6 @@ pub(super) fn run(mut args: BenchArgs) -> Result<ExitCode, Failure> {
         args.options.api_key = Some(key_in(file)?);
     }
     let report = tollgate_load::run(&args.options)?;
-    report.print(args.json);
+    report.lines(args.json).iter().for_each(|line| outln!("{line}"));
     Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -11,6 +11,7 @@ use unicode_width::UnicodeWidthStr;
 use super::remote::{self, Failed, RemoteArgs, print_line};
 use super::table::{WIDTH, cell, clean, cut, without_middle};
 use super::units::{clock, to_the_second};
+use crate::cli::output::errln;
 use crate::failure::Failure;
 
 /// Rows in a page.
@@ -58,7 +59,7 @@ pub(super) fn run(args: CompletionsArgs) -> Result<ExitCode, Failure> {
         let mut page = match first {
             Err(Failed::Refused(refusal)) if asked.is_none() && refusal.oldest().is_some() => {
                 let oldest = refusal.oldest().unwrap_or(1);
-                eprintln!("tollgate: the entries before {oldest} were removed");
+                errln!("tollgate: the entries before {oldest} were removed");
                 after = oldest.saturating_sub(1);
                 remote.get::<Page>(&page_after(after, None)).await?.value
             }

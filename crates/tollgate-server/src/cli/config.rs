@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use tollgate_model::secret::masked;
 
+use crate::cli::output::{errln, out, outln};
 use crate::compose::Keyring;
 use crate::config::{Loaded, NodeFlags, Purpose, Refused, example, load, report, report_json};
 use crate::failure::Failure;
@@ -46,18 +47,18 @@ pub(super) fn run(args: ConfigArgs) -> Result<ExitCode, Failure> {
 fn check(args: CheckArgs) -> Result<ExitCode, Failure> {
     let outcome = load(args.flags.into_flags(), Purpose::Serve).and_then(with_readable_keys);
     if args.json {
-        println!("{:#}", report_json(&outcome));
+        outln!("{:#}", report_json(&outcome));
         let code = if outcome.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
         return Ok(code);
     }
     match outcome {
         Ok(loaded) => {
-            print!("{}", report(&loaded));
+            out!("{}", report(&loaded));
             Ok(ExitCode::SUCCESS)
         }
         Err(refused) => {
             for warning in &refused.warnings {
-                eprintln!("warning: {}", masked(warning));
+                errln!("warning: {}", masked(warning));
             }
             Err(refused.into())
         }

@@ -27,6 +27,7 @@ use tollgate_signer::{Key, LocalSigner};
 
 use super::node::{run_until_stopped, stop_signal};
 use super::{log, runtime};
+use crate::cli::output::{errln, outln};
 use crate::compose::{Access, Node, Sockets, bind, start};
 use crate::config::{DatabaseUrl, LogFormat, NodeName, Settings, defaults};
 use crate::failure::Failure;
@@ -81,7 +82,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
     };
     let first = doomed.block_on(start("first"))?;
     let second = stage.block_on(start(SECOND))?;
-    println!(
+    outln!(
         "Two nodes, one SQLite file, one dev chain; {} intents from {SUBMITTERS} accounts.",
         args.intents
     );
@@ -104,7 +105,7 @@ pub(super) fn run(args: &DemoArgs) -> Result<ExitCode, Failure> {
 async fn clean_up_when_told(folder: PathBuf) {
     stop_signal().await;
     let _ = std::fs::remove_dir_all(folder);
-    eprintln!("\ninterrupted");
+    errln!("\ninterrupted");
     std::process::exit(130);
 }
 
@@ -122,15 +123,15 @@ fn url(address: SocketAddr) -> String {
 }
 
 fn tell_where(address: SocketAddr, chain: &RunningDevChain) {
-    println!("\nThe second node stays up.");
-    println!("page        {}/", url(address));
-    println!("API         {}", url(address));
-    println!("docs        {}/docs", url(address));
-    println!("dev chain   {}", chain.url());
+    outln!("\nThe second node stays up.");
+    outln!("page        {}/", url(address));
+    outln!("API         {}", url(address));
+    outln!("docs        {}/docs", url(address));
+    outln!("dev chain   {}", chain.url());
     for account in dev_accounts().iter().take(SUBMITTERS) {
-        println!("account     {}", account.address);
+        outln!("account     {}", account.address);
     }
-    println!("Stop it with Ctrl-C; it leaves nothing behind.");
+    outln!("Stop it with Ctrl-C; it leaves nothing behind.");
 }
 
 fn demo_settings(name: &str, folder: &Path) -> Result<Settings, Failure> {
@@ -293,18 +294,14 @@ fn is_good(intents: u64, confirmed: usize, verdict: &ChainTally) -> bool {
 fn tell(intents: u64, played: &Played, verdict: &ChainTally) -> ExitCode {
     let good = is_good(intents, played.confirmed, verdict);
     match played.takeover {
-        Some(takeover) => println!("takeover    {:.1} s after the kill", takeover.as_secs_f64()),
-        None => println!("takeover    none was seen"),
+        Some(takeover) => outln!("takeover    {:.1} s after the kill", takeover.as_secs_f64()),
+        None => outln!("takeover    none was seen"),
     }
-    println!(
-        "confirmed   {} of {intents}, in {:.1} s",
-        played.confirmed,
-        played.took.as_secs_f64()
-    );
-    println!("on chain    {} mined, {} missing", verdict.mined, verdict.missing);
-    println!("gaps        {}", verdict.gaps);
-    println!("duplicates  {}", verdict.duplicates);
-    println!("{}", if good { "The chain agrees: each exactly once." } else { "FAILED" });
+    outln!("confirmed   {} of {intents}, in {:.1} s", played.confirmed, played.took.as_secs_f64());
+    outln!("on chain    {} mined, {} missing", verdict.mined, verdict.missing);
+    outln!("gaps        {}", verdict.gaps);
+    outln!("duplicates  {}", verdict.duplicates);
+    outln!("{}", if good { "The chain agrees: each exactly once." } else { "FAILED" });
     if good { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 

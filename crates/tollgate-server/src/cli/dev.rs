@@ -22,6 +22,7 @@ use tollgate_signer::{Key, LocalSigner};
 use super::devchain::new_chain;
 use super::node::{begin_log, log_start, page_url, run_until_stopped};
 use super::runtime;
+use crate::cli::output::outln;
 use crate::compose::{Access, Keyring, Sockets, start};
 use crate::config::{DatabaseUrl, NodeFlags, Purpose, Refused, Settings, duration, load};
 use crate::failure::Failure;
@@ -109,7 +110,7 @@ async fn make_chain(
 ) -> Result<(RunningDevChain, Option<tempfile::TempDir>), Failure> {
     let chain = DevChain::start(new_chain(block_interval)).await?;
     settings.chain.rpc_urls.push(EndpointConfig::new(chain.url()));
-    println!("dev chain  {}", chain.url());
+    outln!("dev chain  {}", chain.url());
     if database_is_given {
         return Ok((chain, None));
     }
@@ -135,11 +136,11 @@ fn sorted_accounts(signer: &LocalSigner) -> Vec<Address> {
 fn print_places(chains: &Chains, address: SocketAddr, tls: bool, page: &str) {
     let scheme = if tls { "https" } else { "http" };
     for engine in chains.engines() {
-        println!("chain id   {}, {}", engine.chain_id(), finality_words(engine.finality()));
+        outln!("chain id   {}, {}", engine.chain_id(), finality_words(engine.finality()));
     }
-    println!("page       {page}");
-    println!("docs       {page}docs");
-    println!("API        {scheme}://{address}");
+    outln!("page       {page}");
+    outln!("docs       {page}docs");
+    outln!("API        {scheme}://{address}");
 }
 
 fn finality_words(rule: FinalityRule) -> String {
@@ -154,26 +155,26 @@ fn finality_words(rule: FinalityRule) -> String {
 /// Only the keys of the dev accounts are shown, which are public anyway.
 fn print_accounts(accounts: &[Address]) {
     for account in accounts.iter().take(ACCOUNTS_SHOWN) {
-        println!("account    {account}");
+        outln!("account    {account}");
         if let Some(known) = dev_account(*account) {
-            println!("  key      {}", known.private_key);
+            outln!("  key      {}", known.private_key);
         }
     }
     if accounts.iter().any(|account| dev_account(*account).is_some()) {
-        println!("These keys are public: never use them on another chain.");
+        outln!("These keys are public: never use them on another chain.");
     }
 }
 
 /// A call to paste: a payment on a chain that this process makes, a read on any other.
 fn print_first_call(page: &str, accounts: &[Address], makes_chain: bool) {
     let (true, [from, to, ..]) = (makes_chain, accounts) else {
-        println!("\nThe accounts, with their balances:\n\ncurl -s {page}api/v1/submitters\n");
+        outln!("\nThe accounts, with their balances:\n\ncurl -s {page}api/v1/submitters\n");
         return;
     };
-    println!("\nPay 1 ether. The answer comes when the payment is final:\n");
-    println!("curl -s {page}api/v1/tx -H 'content-type: application/json' -H 'Prefer: wait=30' \\");
-    println!("  -d '{{\"submitter\": \"{from}\", \"requestId\": \"first\",");
-    println!("    \"payload\": {{\"to\": \"{to}\", \"value\": \"1000000000000000000\"}}}}'\n");
+    outln!("\nPay 1 ether. The answer comes when the payment is final:\n");
+    outln!("curl -s {page}api/v1/tx -H 'content-type: application/json' -H 'Prefer: wait=30' \\");
+    outln!("  -d '{{\"submitter\": \"{from}\", \"requestId\": \"first\",");
+    outln!("    \"payload\": {{\"to\": \"{to}\", \"value\": \"1000000000000000000\"}}}}'\n");
 }
 
 /// Says when a chain makes no further block while a transaction waits for one, and when it goes on.
@@ -195,11 +196,11 @@ async fn keep_looking(chains: Chains, patience: Duration, is_own: bool) {
             });
             let head = engine.view().head().map(|head| head.number);
             match stands[place].1.look(Instant::now(), head, engine.waits_for_blocks()) {
-                Some(Notice::Stands) => println!(
+                Some(Notice::Stands) => outln!(
                     "note       chain {id} has made no block for {}, and a transaction waits for one: {hint}",
                     format_duration(patience)
                 ),
-                Some(Notice::GoesOn) => println!("note       chain {id} makes blocks again"),
+                Some(Notice::GoesOn) => outln!("note       chain {id} makes blocks again"),
                 None => {}
             }
         }

@@ -9,6 +9,7 @@ use tollgate_devchain::{DevChain, DevChainOptions, dev_accounts};
 
 use super::node::stop_signal;
 use super::runtime;
+use crate::cli::output::outln;
 use crate::clock::unix_micros;
 use crate::config::duration;
 use crate::failure::Failure;
@@ -49,10 +50,10 @@ pub(super) fn run(args: &DevchainArgs) -> Result<ExitCode, Failure> {
         // From here on, so that a reader of the lines below can stop it.
         let stop_requested = stop_signal();
         let chain = DevChain::start(options).await?;
-        println!("JSON-RPC  {}  {}", chain.url(), chain.ws_url());
-        println!("Funded accounts (their keys are public: never use them elsewhere):");
+        outln!("JSON-RPC  {}  {}", chain.url(), chain.ws_url());
+        outln!("Funded accounts (their keys are public: never use them elsewhere):");
         for account in dev_accounts() {
-            println!("  {}  {}", account.address, account.private_key);
+            outln!("  {}  {}", account.address, account.private_key);
         }
         stop_requested.await;
         Ok(ExitCode::SUCCESS)

@@ -121,7 +121,8 @@ fn remedy_words(remedy: &Remedy) -> String {
     match kind {
         RemedyKind::Fill => format!(
             "send a transaction with nonce {nonce}, for example of 0 to the account itself, with {price}; \
-             then one for each further nonce of the gap"
+             then one for each further nonce of the gap. Where Tollgate serves the account, \
+             `tollgate submitter fill` does so"
         ),
         RemedyKind::Replace => {
             format!("send the transaction with nonce {nonce} again, or another one, with {price}")

@@ -17,6 +17,7 @@ use tollgate_hook::{HookSecret, Webhook, WebhookAnswer, WebhookOptions};
 use super::remote::{self, Failed, Remote, RemoteArgs, print_line};
 use super::table::{cell, clean};
 use super::units::to_the_second;
+use crate::cli::output::errln;
 use crate::clock::SystemClock;
 use crate::failure::Failure;
 
@@ -153,7 +154,7 @@ async fn follow(
     let mut page = match remote.get::<Page>(&page_after(Some(after), None)).await {
         Err(Failed::Refused(refusal)) if after == 0 && refusal.oldest().is_some() => {
             let oldest = refusal.oldest().unwrap_or(1);
-            eprintln!("tollgate: the events before {oldest} were removed");
+            errln!("tollgate: the events before {oldest} were removed");
             after = oldest.saturating_sub(1);
             remote.get::<Page>(&page_after(Some(after), None)).await?.value
         }
@@ -210,7 +211,7 @@ fn listen(args: ListenArgs) -> Result<ExitCode, Failure> {
     let webhook = Webhook::new(options, Arc::new(SystemClock))
         .map_err(|bad| format!("--forward-to {bad}"))?;
     if !is_own {
-        eprintln!("tollgate: events are signed with {DEVELOPMENT_SECRET}");
+        errln!("tollgate: events are signed with {DEVELOPMENT_SECRET}");
     }
     remote::run(remote, async |remote| {
         follow(remote, &filter, async |item| {

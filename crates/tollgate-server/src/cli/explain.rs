@@ -5,7 +5,10 @@ use std::process::ExitCode;
 
 use clap::Args;
 use tollgate_evm::{Overrides, RpcAnswer, explain, explain_lines};
+use tollgate_model::answer::action_for;
+use tollgate_model::hindrance::own_sentence;
 
+use crate::cli::output::outln;
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -27,11 +30,20 @@ pub(super) fn run(args: &ExplainArgs) -> Result<ExitCode, Failure> {
         output.flush()?;
         return Ok(ExitCode::SUCCESS);
     };
+    // No node said it: the attempt that it speaks of was sent.
+    if let Some(own) = own_sentence(message) {
+        outln!("class   {}", own.class);
+        outln!("action  {}", action_for(own.class).name());
+        outln!("sent?   possibly");
+        outln!("why     Tollgate's own words, no node's: {}", own.meaning);
+        outln!("then    Tollgate {}", own.response);
+        return Ok(ExitCode::SUCCESS);
+    }
     let answer = RpcAnswer { code: args.code, status: args.status, message, data: None };
     let explained = explain(&answer);
-    println!("class   {}", explained.class);
-    println!("action  {}", explained.action);
-    println!("sent?   {}", if explained.possibly_sent { "possibly" } else { "no" });
-    println!("why     {}", explained.why);
+    outln!("class   {}", explained.class);
+    outln!("action  {}", explained.action);
+    outln!("sent?   {}", if explained.possibly_sent { "possibly" } else { "no" });
+    outln!("why     {}", explained.why);
     Ok(ExitCode::SUCCESS)
 }

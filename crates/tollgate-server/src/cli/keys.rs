@@ -18,6 +18,7 @@ use uuid::Uuid;
 use zeroize::Zeroizing;
 
 use super::table::{Table, cell};
+use crate::cli::output::outln;
 use crate::clock::SystemClock;
 use crate::failure::{Failure, io_reason};
 use password::PasswordArgs;
@@ -141,7 +142,7 @@ impl<'a> Folder<'a> {
         file.write_all(json.as_bytes()).map_err(named)?;
         file.as_file().sync_all().map_err(named)?;
         file.persist_noclobber(&path).map_err(|failed| named(failed.error))?;
-        println!("{}", key.address());
+        outln!("{}", key.address());
         Ok(())
     }
 }
@@ -200,7 +201,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
         let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let account = account.map(|account| account.to_string());
         if args.json {
-            println!("{}", serde_json::json!({ "account": account, "file": file }));
+            outln!("{}", serde_json::json!({ "account": account, "file": file }));
         } else {
             table.row([cell(account.as_ref()), file]);
         }

@@ -7,6 +7,7 @@ use tollgate_api::{NewPool, Pool, PoolPage, path};
 
 use super::remote::{self, Answer, Failed, Remote, RemoteArgs};
 use super::table::Table;
+use crate::cli::output::outln;
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -67,7 +68,7 @@ pub(super) fn run(args: PoolArgs) -> Result<ExitCode, Failure> {
         }
         PoolCommand::Remove(args) => {
             remote.delete(&path::pool(&args.name)).await?;
-            println!("removed {}", args.name);
+            outln!("removed {}", args.name);
             Ok(())
         }
     })

@@ -20,6 +20,7 @@ use tollgate_http::{HttpError, Limits, TlsFiles};
 use tollgate_model::secret::masked;
 
 use super::table::clean;
+use crate::cli::output::errln;
 use crate::config::url_place;
 use crate::failure::{Failure, io_reason};
 
@@ -257,7 +258,7 @@ impl Remote {
             }
             if !told {
                 told = true;
-                eprintln!("tollgate: no answer from {}, trying again", self.url);
+                errln!("tollgate: no answer from {}, trying again", self.url);
             }
             tokio::time::sleep(RETRY_PAUSE).await;
         }
@@ -338,7 +339,7 @@ where
             (3, why)
         }
     };
-    eprintln!("tollgate: {}", clean(&why));
+    errln!("tollgate: {}", clean(&why));
     Ok(ExitCode::from(code))
 }
 

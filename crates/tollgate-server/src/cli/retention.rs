@@ -11,6 +11,7 @@ use uuid::Uuid;
 
 use super::node::stop_signal;
 use super::{log, runtime};
+use crate::cli::output::outln;
 use crate::config::{DatabaseFlags, LogFormat, Purpose, load};
 use crate::database::Database;
 use crate::failure::Failure;
@@ -49,6 +50,7 @@ pub(super) fn run(args: RetentionArgs) -> Result<ExitCode, Failure> {
     }
     runtime()?.block_on(async {
         let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
+        database.must_exist()?;
         let checkpoints = Arc::new(NoCheckpoints);
         let store = database.retry(wait, || database.try_open(checkpoints.clone())).await?;
         let node = NodeId::new(&settings.node.node_name.0, Uuid::now_v7())?;
@@ -64,10 +66,10 @@ pub(super) fn run(args: RetentionArgs) -> Result<ExitCode, Failure> {
             return Err("a node removes finished transactions at present".into());
         }
         let would = if dry_run { "would be " } else { "" };
-        println!("{} transactions {would}removed", report.removed);
-        println!("{} stay, as the last of their account", report.kept);
+        outln!("{} transactions {would}removed", report.removed);
+        outln!("{} stay, as the last of their account", report.kept);
         if !dry_run {
-            println!("{} request ids forgotten", report.forgotten);
+            outln!("{} request ids forgotten", report.forgotten);
         }
         Ok(ExitCode::SUCCESS)
     })

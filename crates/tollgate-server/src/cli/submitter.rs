@@ -20,6 +20,7 @@ use tollgate_model::fill::{FILL_MAX, FillWith};
 use tollgate_model::nonce::Mode;
 
 use super::remote::{self, Answer, Failed, Remote, RemoteArgs, print_line};
+use crate::cli::output::{errln, outln};
 use crate::failure::Failure;
 use show::{fields, table};
 
@@ -193,7 +194,7 @@ pub(super) fn run(args: SubmitterArgs) -> Result<ExitCode, Failure> {
         SubmitterCommand::Set(args) => set(remote, args).await,
         SubmitterCommand::Remove(args) => {
             remote.delete(&path::submitter(&args.address)).await?;
-            println!("removed {}", args.address);
+            outln!("removed {}", args.address);
             Ok(())
         }
         SubmitterCommand::Pause(args) => change_status(remote, "pause", args).await,
@@ -367,7 +368,7 @@ async fn fill(remote: &mut Remote, args: FillArgs) -> Result<(), Failed> {
     match nothing_filled(&filled, count) {
         Some(why) if filled.taken > 0 => Err(Failed::NotAchieved(why)),
         Some(why) => {
-            eprintln!("tollgate: {why}");
+            errln!("tollgate: {why}");
             Ok(())
         }
         None => Ok(()),

@@ -9,6 +9,7 @@ mod wrap;
 use unicode_width::UnicodeWidthStr;
 
 use super::remote::{Failed, print_line};
+use crate::cli::output::errln;
 pub(super) use narrow::{cut, without_middle};
 pub(super) use wrap::wrapped;
 
@@ -65,7 +66,7 @@ impl Table {
     pub(super) fn print_page(&self, next: Option<&str>) -> Result<(), Failed> {
         self.print()?;
         if let Some(next) = next {
-            eprintln!("more with --cursor {next}");
+            errln!("more with --cursor {next}");
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use tollgate_api::{
 use tollgate_model::U256;
 
 use super::remote::{self, Answer, Failed, Remote, RemoteArgs, print_text};
+use crate::cli::output::errln;
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -207,7 +208,7 @@ async fn list(remote: &mut Remote, args: ListArgs) -> Result<(), Failed> {
         let (text, next) = remote.get_csv(&path).await?;
         print_text(&text)?;
         if let Some(next) = next {
-            eprintln!("more with --cursor {next}");
+            errln!("more with --cursor {next}");
         }
         return Ok(());
     }

@@ -34,6 +34,7 @@ mod metrics;
 mod nats;
 mod nonces;
 mod operate;
+mod output;
 mod packaging;
 mod pages;
 mod planted_secrets;

@@ -240,6 +240,7 @@ async fn assert_backup_holds_no_secret(planted: &Planted, ground: &Ground) {
     let database = format!("sqlite:{file}");
     let on_sqlite = ["--config", &config, "--database-url", &database];
     let new = ["api-key", "new", "--quiet", "--name", "ops", "--role", "admin"];
+    assert_eq!(Ran::of(command().arg("migrate").args(on_sqlite)).code, Some(0));
     let made = Ran::of(command().args(new).args(on_sqlite));
     let program = Program::start(command().arg("serve").args(on_sqlite).env("RUST_LOG", "trace"));
     until("the API", || http_get(ground.port, "/livez")).await;

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use super::super::remote::print_line;
 use super::super::table::clean;
 use super::super::{log, runtime};
+use crate::cli::output::outln;
 use crate::clock::SystemClock;
 use crate::config::{DatabaseFlags, EventMode, LogFormat, Purpose, Settings, load};
 use crate::database::Database;
@@ -93,7 +94,7 @@ pub(super) fn test(args: TestArgs) -> Result<ExitCode, Failure> {
     runtime()?.block_on(async {
         match receiver.post(&id, Bytes::from(body.to_string())).await {
             WebhookAnswer::Taken => {
-                println!("taken: {id}");
+                outln!("taken: {id}");
                 Ok(ExitCode::SUCCESS)
             }
             WebhookAnswer::NotTaken { why, .. } => Err(format!("not taken: {why}").into()),
@@ -127,7 +128,7 @@ pub(super) fn dead_letters(args: DeadLettersArgs) -> Result<ExitCode, Failure> {
                 match store.retry_dead_letters(sink, from, through).await? {
                     0 => Err("there is no such dead letter".into()),
                     count => {
-                        println!("{count} will be sent again");
+                        outln!("{count} will be sent again");
                         Ok(())
                     }
                 }
@@ -155,7 +156,7 @@ pub(super) fn replay(args: ReplayArgs) -> Result<ExitCode, Failure> {
             let why = format!("no node has delivered to {sink} yet: there is nothing to repeat");
             return Err(why.into());
         }
-        println!("events from {} on are delivered again", args.from.max(1));
+        outln!("events from {} on are delivered again", args.from.max(1));
         Ok(())
     })
 }
@@ -202,6 +203,7 @@ fn with_store(
     log(LogFormat::Pretty, "warn");
     runtime()?.block_on(async {
         let (database, wait) = (Database::new(&settings.database), settings.startup.wait);
+        database.must_exist()?;
         let store = database.retry(wait, || database.try_open(Arc::new(NoCheckpoints))).await?;
         command(store, sink).await?;
         Ok(ExitCode::SUCCESS)

@@ -8,6 +8,7 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use tollgate_signer::read_key_file;
 use zeroize::Zeroizing;
 
+use crate::cli::output::{err, errln};
 use crate::failure::Failure;
 
 #[derive(Args)]
@@ -68,13 +69,13 @@ fn ask(prompt: &str) -> Result<Zeroizing<String>, Failure> {
             "--password-file is needed: there is no terminal to ask for the password".into()
         );
     }
-    eprint!("{prompt}");
+    err!("{prompt}");
     std::io::stderr().flush()?;
     let mut line = Zeroizing::new(String::with_capacity(1_024));
     {
         let _hidden = Hidden::begin()?;
         stdin.lock().read_line(&mut line)?;
     }
-    eprintln!();
+    errln!();
     Ok(Zeroizing::new(line.trim_end_matches(['\r', '\n']).to_owned()))
 }

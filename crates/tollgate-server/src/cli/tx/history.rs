@@ -3,6 +3,7 @@
 use clap::Args;
 use tollgate_api::{HistoryEntry, HistoryPage, path};
 
+use crate::cli::output::errln;
 use crate::cli::remote::{Answer, Failed, Remote, print_line};
 use crate::cli::table::{Table, WIDTH, clean, wrapped};
 use crate::cli::units::clock;
@@ -31,7 +32,7 @@ pub(super) async fn run(remote: &mut Remote, args: HistoryArgs) -> Result<(), Fa
         let next = page.next.map(|next| next.to_string());
         lines(&page.items, remote.wide).iter().try_for_each(|line| print_line(line))?;
         if let Some(next) = next {
-            eprintln!("more with --after {next}");
+            errln!("more with --after {next}");
         }
         Ok(())
     })
