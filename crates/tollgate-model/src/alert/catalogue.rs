@@ -59,9 +59,9 @@ impl AlertKind {
             Self::FeeCap => info(
                 Warning,
                 NothingOpen,
-                "Market price above the fee cap",
-                "The chain asks for more than a fee cap allows, and the transaction waits for the price to fall.",
-                "Wait, or raise the cap that the detail names.",
+                "Price does not fit the market",
+                "The chain asks for more than a transaction offers or a cap allows, or nodes find its price too high; it waits.",
+                "Read the detail: speed it up, wait for the price to fall, or raise the cap that it names.",
             ),
             Self::Rejected => info(
                 Critical,
