@@ -5,15 +5,14 @@ use std::time::Duration;
 use tollgate_chaos::plan::Kind;
 use tollgate_chaos::{Options, run};
 
-/// Kinds that change what endpoints answer.
-const OF_ANSWERS: [Kind; 7] = [
+/// Kinds that change what endpoints answer, also to nodes that keep up with the chain.
+const OF_ANSWERS: [Kind; 6] = [
     Kind::Balancer,
     Kind::LowCounts,
     Kind::FlippedReceipts,
     Kind::MissingBlocks,
     Kind::MissingReceipts,
     Kind::MuteHeads,
-    Kind::PrunedReceipts,
 ];
 
 fn program() -> std::path::PathBuf {
