@@ -17,6 +17,7 @@ use crate::text::Text;
 use crate::time::Timestamp;
 
 mod rights;
+pub mod room;
 
 pub use rights::{KeyScope, RATE_MAX, RateLimit, Rights, SCOPE_MAX, Senders, Tenant};
 
@@ -205,6 +206,16 @@ impl fmt::Debug for KeySecret {
 fn checksum(body: &str) -> String {
     let digest = Sha256::digest(body.as_bytes());
     digest.iter().take(CHECKSUM_LEN / 2).map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Returns whether a character is invisible or turns the direction of text, so that a name with it can be taken for
+/// another one. Marks that languages need to join or separate letters (U+200C, U+200D) are not among them.
+pub const fn is_invisible(c: char) -> bool {
+    matches!(
+        c,
+        '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'
+            | '\u{2066}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}'
+    )
 }
 
 /// A key as it is stored.

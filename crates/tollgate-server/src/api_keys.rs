@@ -5,14 +5,13 @@
 use std::time::Duration;
 
 use thiserror::Error;
+use tollgate_model::access::room::{KeyLimit, NewKeyUse, check_room};
 use tollgate_model::access::{ApiKey, KeyId, KeySecret, RateLimit, Rights};
 use tollgate_model::audit::{AuditAuthor, AuditEntry, AuditedAction};
 use tollgate_model::port::{Store, StoreError, StoredApiKey};
 use tollgate_model::{Text, Timestamp};
 use zeroize::Zeroizing;
 
-/// The most keys, revoked ones included (I13): all of them are in the memory of each node.
-pub const KEYS_MAX: usize = 10_000;
 /// The time for which a rotated key stays valid, unless asked otherwise.
 pub const GRACE_DEFAULT: Duration = Duration::from_secs(24 * 3_600);
 /// The longest time for which a rotated key stays valid.
@@ -57,9 +56,9 @@ pub enum KeyError {
     /// The key is revoked or expired.
     #[error("the API key is not valid any more: make a new one")]
     Ended,
-    /// The limit of keys is reached.
-    #[error("there are {KEYS_MAX} API keys, revoked ones included, and no more are allowed")]
-    Full,
+    /// A limit of keys is reached.
+    #[error("{0}")]
+    Full(KeyLimit),
     /// The system has no random numbers.
     #[error("the system has no random numbers")]
     NoRandom,
@@ -140,18 +139,16 @@ impl<'a> KeyAdmin<'a> {
 
     /// Makes a key.
     pub async fn make(&self, new: NewKey) -> Result<MadeKey, KeyError> {
-        let secret = self.prepare(&new).await?;
+        let secret = self.prepare(&new, NewKeyUse::Additional).await?;
         self.record(AuditedAction::MakeApiKey, secret.id()).await?;
         self.put(new, secret).await
     }
 
     /// Checks whether the key may be made; its secret.
-    async fn prepare(&self, new: &NewKey) -> Result<KeySecret, KeyError> {
+    async fn prepare(&self, new: &NewKey, to: NewKeyUse) -> Result<KeySecret, KeyError> {
         self.check(new)?;
-        let many = Self::of_database(self.store, self.now).all().await?;
-        if many.len() >= KEYS_MAX {
-            return Err(KeyError::Full);
-        }
+        let all = Self::of_database(self.store, self.now).all().await?;
+        check_room(&all, &self.rights, to, self.now).map_err(KeyError::Full)?;
         random_secret()
     }
 
@@ -210,7 +207,7 @@ impl<'a> KeyAdmin<'a> {
             rate: key.rate,
             expires_at: lifetime.map(|lifetime| self.now.after(lifetime)),
         };
-        let secret = self.prepare(&new).await?;
+        let secret = self.prepare(&new, NewKeyUse::Rotation).await?;
         self.record(AuditedAction::RotateApiKey, id).await?;
         let made = self.put(new, secret).await?;
         let end = self.now.after(grace);

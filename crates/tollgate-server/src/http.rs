@@ -145,7 +145,7 @@ pub fn router(chains: Chains) -> Router {
     let (router, _) = node_documented().split_for_parts();
     let observers = chains.observers();
     router
-        .merge(pages::routes(&chains))
+        .merge(pages::routes(&chains).route_layer(from_fn(body::form_in_time)))
         .fallback(dispatch::to_its_chain)
         .method_not_allowed_fallback(middleware::no_method)
         .layer(from_fn_with_state(chains.clone(), access::control))

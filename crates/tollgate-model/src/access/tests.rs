@@ -189,3 +189,11 @@ fn tenant_name_is_plain_and_short() {
         assert_eq!(Tenant::new(bad).unwrap_err().field, "tenant", "{bad:?}");
     }
 }
+
+#[test]
+fn characters_that_disguise_a_name_are_told_from_those_of_languages() {
+    let disguises = "\u{202a}\u{202e}\u{2066}\u{2069}\u{200b}\u{feff}\u{e0000}\u{e0041}\u{e007f}";
+    assert!(disguises.chars().all(is_invisible));
+    let names = "ops Zürich \u{645}\u{6cc}\u{200c}\u{62e} \u{1f469}\u{200d}\u{1f680} \u{e0100}";
+    assert!(!names.chars().any(is_invisible));
+}

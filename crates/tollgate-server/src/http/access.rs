@@ -12,10 +12,12 @@ mod caller;
 pub(crate) mod keys;
 mod rate;
 mod record;
+pub(crate) mod shares;
 pub(crate) mod sight;
 pub(crate) mod table;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -50,6 +52,10 @@ const SCHEME: &str = "bearer";
 /// On an answer: the key of the request, for the log.
 #[derive(Clone)]
 pub(crate) struct AnsweredTo(pub(crate) KeyId);
+
+/// On a request: its key, whose rate counts the items of a batch.
+#[derive(Clone)]
+pub(crate) struct RatedKey(pub(crate) Arc<KnownKey>);
 
 /// Lets a request through if its key allows it.
 pub(crate) async fn control(
@@ -89,13 +95,14 @@ pub(crate) async fn control(
         response = unauthenticated(problem);
     }
     response.extensions_mut().insert(AnsweredTo(key_id));
+    let counted = response.extensions_mut().remove::<Counted>().unwrap_or(counted);
     counted.write(response.headers_mut());
     response
 }
 
 /// A request with a valid key.
 struct Admitted {
-    key: std::sync::Arc<KnownKey>,
+    key: Arc<KnownKey>,
     caller: Caller,
     /// Another node has forwarded it, and has counted it.
     is_forwarded: bool,
@@ -129,6 +136,9 @@ async fn run(
     headers.remove(CALLER);
     headers.extend(caller.passed_on().map(|named| (CALLER, named)));
     request.extensions_mut().insert(caller);
+    if !admitted.is_forwarded && admitted.key.has_rate() {
+        request.extensions_mut().insert(RatedKey(admitted.key));
+    }
     next.run(request).await
 }
 

@@ -16,7 +16,7 @@ use tollgate_model::{GasPrice, Submitter, Text, U256, Wei};
 
 use super::Api;
 use super::access::Caller;
-use super::body::{Json, given_reason, one_of};
+use super::body::{Json, given_reason, one_of, read_name};
 use super::openapi::may_fail;
 use super::params::{RemoveSubmitterParams, SubmitterParams};
 use super::problem::Problem;
@@ -187,7 +187,7 @@ pub(crate) async fn remove(
 }
 
 fn read_label(label: String) -> Result<Text<100>, Problem> {
-    Ok(Text::new("label", label)?)
+    read_name("label", &label)
 }
 
 fn read_window(given: &Number) -> Result<u32, Problem> {

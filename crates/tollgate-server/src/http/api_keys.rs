@@ -12,12 +12,12 @@ use tollgate_api::{
 };
 use tollgate_model::access::{KeyId, KeyScope, RateLimit, Rights, Roles, Tenant};
 use tollgate_model::account_pool::PoolName;
-use tollgate_model::{ChainId, Text, Timestamp};
+use tollgate_model::{ChainId, Timestamp};
 
 use super::Chains;
 use super::access::Caller;
 use super::access::keys::ApiKeys;
-use super::body::{Json, OptionalJson, given_reason};
+use super::body::{Json, OptionalJson, given_reason, read_name};
 use super::create_request::read_time;
 use super::openapi::may_fail;
 use super::params::{KeyParams, KeysParams};
@@ -169,9 +169,10 @@ fn secret(made: &MadeKey) -> Secret {
 pub(super) fn read(body: NewApiKey, now: Timestamp) -> Result<NewKey, Problem> {
     let refused = |field: &str, what: &str| Problem::of_field(ErrorCode::InvalidField, field, what);
     let name = body.name.ok_or_else(|| Problem::missing("name"))?;
-    if name.trim().is_empty() || name.chars().any(char::is_control) {
-        return Err(refused("name", "must not be blank or hold control characters"));
+    if name.trim().is_empty() {
+        return Err(refused("name", "must not be blank"));
     }
+    let name = read_name("name", &name)?;
     let roles = body.roles.ok_or_else(|| Problem::missing("roles"))?;
     let chains = body.chains.iter().map(|id| ChainId::new(*id)).collect::<Result<Vec<_>, _>>()?;
     let submitters = body.submitters.iter().enumerate();
@@ -191,7 +192,7 @@ pub(super) fn read(body: NewApiKey, now: Timestamp) -> Result<NewKey, Problem> {
         return Err(Problem::of_field(ErrorCode::InvalidTime, "expiresAt", what));
     }
     let rate = body.rate.map(|text| text.parse::<RateLimit>()).transpose()?;
-    Ok(NewKey { name: Text::new("name", name)?, rights, rate, expires_at })
+    Ok(NewKey { name, rights, rate, expires_at })
 }
 
 pub(super) fn read_grace(text: &str) -> Result<Duration, Problem> {
@@ -208,7 +209,7 @@ fn problem(error: KeyError) -> Problem {
         KeyError::NoRandom => return Problem::defect(),
         KeyError::Unknown => return Problem::not_found("API key", "keyId"),
         KeyError::Forbidden(_) => ErrorCode::Forbidden,
-        KeyError::Ended | KeyError::Full => ErrorCode::InvalidField,
+        KeyError::Ended | KeyError::Full(_) => ErrorCode::InvalidField,
         KeyError::Contended => ErrorCode::Unavailable,
     };
     Problem::new(code, detail)

@@ -39,15 +39,27 @@ pub(crate) async fn list(
     params.end()?;
     let found = chains.store().audit_entries(before, page).await?;
     let next = last_of_full_page(&found, page).map(|last| last.number.to_string());
-    let seen = found.iter().filter(|entry| is_in_sight(&chains, &caller, entry));
-    Ok(axum::Json(AuditPage { items: seen.map(AuditEntry::from).collect(), next }))
+    let mut items = Vec::new();
+    for entry in &found {
+        if is_in_sight(&chains, &caller, entry).await? {
+            items.push(AuditEntry::from(entry));
+        }
+    }
+    Ok(axum::Json(AuditPage { items, next }))
 }
 
 /// An administrator with restricted rights sees what keys did that it could have made: its own and lesser ones.
-fn is_in_sight(chains: &Chains, caller: &Caller, entry: &StoredAuditEntry) -> bool {
+async fn is_in_sight(
+    chains: &Chains,
+    caller: &Caller,
+    entry: &StoredAuditEntry,
+) -> Result<bool, Problem> {
     if caller.rights().see_everything() {
-        return true;
+        return Ok(true);
     }
-    let rights = || chains.api_keys()?.rights_of(entry.author.key_id.as_ref()?);
-    rights().is_some_and(|rights| caller.rights().cover(&rights))
+    let (Some(keys), Some(author)) = (chains.api_keys(), &entry.author.key_id) else {
+        return Ok(false);
+    };
+    let rights = keys.rights_of(author).await?;
+    Ok(rights.is_some_and(|rights| caller.rights().cover(&rights)))
 }

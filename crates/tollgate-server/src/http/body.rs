@@ -5,9 +5,11 @@ mod requests;
 
 use std::time::Duration;
 
-use axum::body::Bytes as RawBody;
+use axum::body::{Body, Bytes as RawBody};
 use axum::extract::{FromRequest, Request};
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use serde_json::value::RawValue;
 use tokio::time::timeout;
 use tollgate_api::ErrorCode;
@@ -17,7 +19,9 @@ use super::connections::BodyTimeout;
 use super::problem::Problem;
 
 pub(crate) use fields::{Fields, FromFields, read_object};
-pub(crate) use requests::{given_reason, one_of, read_nonce, reason_or_none, required_reason};
+pub(crate) use requests::{
+    given_reason, one_of, read_name, read_nonce, reason_or_none, required_reason,
+};
 
 /// The longest that a body may take to arrive (I13) if its listener has no limit of its own.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -59,6 +63,18 @@ pub(crate) async fn read_whole<S: Send + Sync>(
     read_within(limit, request, state).await
 }
 
+/// Reads the body of a form before its handler does, in the time that every other body has.
+pub(crate) async fn form_in_time(request: Request, next: Next) -> Response {
+    if request.method() != Method::POST {
+        return next.run(request).await;
+    }
+    let (parts, body) = request.into_parts();
+    match read_whole(Request::from_parts(parts.clone(), body), &()).await {
+        Ok(body) => next.run(Request::from_parts(parts, Body::from(body))).await,
+        Err(problem) => problem.into_response(),
+    }
+}
+
 async fn read_within<S: Send + Sync>(
     limit: Duration,
     request: Request,
@@ -85,8 +101,6 @@ pub(crate) fn raw(body: &[u8]) -> Result<&RawValue, Problem> {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-
     use super::*;
 
     #[tokio::test]
@@ -95,5 +109,19 @@ mod tests {
         let request = Request::post("/api/v1/tx").body(Body::from_stream(never)).unwrap();
         let refused = read_within(Duration::from_millis(1), request, &()).await.unwrap_err();
         assert_eq!((refused.code, refused.code.status()), (ErrorCode::RequestTimeout, 408));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn form_that_does_not_arrive_is_refused_after_the_time_for_bodies() {
+        let never = futures_util::stream::pending::<Result<RawBody, std::convert::Infallible>>();
+        let mut request = Request::post("/login").body(Body::from_stream(never)).unwrap();
+        request.extensions_mut().insert(BodyTimeout(Duration::from_secs(3)));
+        let form = axum::routing::post(|_: RawBody| async { "read" });
+        let router = axum::Router::new().route("/login", form);
+        let router = router.route_layer(axum::middleware::from_fn(form_in_time));
+        let begun = tokio::time::Instant::now();
+        let answer = tower::ServiceExt::oneshot(router, request).await.unwrap();
+        assert_eq!(answer.status(), StatusCode::REQUEST_TIMEOUT);
+        assert_eq!(begun.elapsed().as_secs(), 3);
     }
 }

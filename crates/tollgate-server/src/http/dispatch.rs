@@ -22,6 +22,7 @@ use tollgate_engine::Engine;
 use tollgate_model::{ChainId, U256};
 use tower::ServiceExt;
 
+use super::access::Counted;
 use super::batch::{BatchItems, check_size};
 use super::body::{Fields, raw, read_object, read_whole};
 use super::chain_scope::AllChains;
@@ -50,14 +51,20 @@ pub(crate) async fn to_its_chain(State(chains): State<Chains>, mut request: Requ
         return problem.into_response();
     }
     DefaultBodyLimit::max(body_bytes_max).apply(&mut request);
-    let answered = match wait::asked(&request) {
-        Some(wait) => wait::answer(&chains, wait, request).await,
-        None => dispatch(&chains, request).await,
+    let (request, counted) = match batch::count_items(request).await {
+        Ok(counted) => counted,
+        Err(problem) => return problem.into_response(),
     };
-    match answered {
-        Ok(response) => response,
-        Err(problem) => problem.into_response(),
+    let answered = match (counted.as_ref().map_or(Ok(()), Counted::check), wait::asked(&request)) {
+        (Err(problem), _) => Err(problem),
+        (Ok(()), Some(wait)) => wait::answer(&chains, wait, request).await,
+        (Ok(()), None) => dispatch(&chains, request).await,
+    };
+    let mut response = answered.unwrap_or_else(IntoResponse::into_response);
+    if let Some(counted) = counted {
+        response.extensions_mut().insert(counted);
     }
+    response
 }
 
 /// Refuses a body whose declared length is too large before any of it has arrived.

@@ -118,8 +118,9 @@ pub(crate) async fn events(
         .get_all(header::ACCEPT)
         .iter()
         .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(EVENT_STREAM)));
-    let follower = chains.event_hub().follow(chains.store()).ok_or_else(|| {
-        Problem::new(ErrorCode::TooManyConnections, "too many callers follow the events")
+    let follower = chains.event_hub().follow(chains.store(), &caller).ok_or_else(|| {
+        let detail = "too many callers follow the events, or too many with this key or tenant";
+        Problem::new(ErrorCode::TooManyConnections, detail)
     })?;
     let bounds = chains.store().event_bounds().await?;
     let check = |position: Seq| match position {

@@ -14,6 +14,7 @@ use uuid::Uuid;
 
 use super::Api;
 use super::access::Caller;
+use super::access::sight::nonce_reason_in_sight;
 use super::body::{Json, required_reason};
 use super::openapi::may_fail;
 use super::params::{NonceParams, NoncesParams, SubmitterParams};
@@ -59,6 +60,7 @@ pub(crate) async fn reserve(
     let hold = call.body.hold_seconds.map(|hold| hold.read_u64("holdSeconds", 0..=u64::MAX));
     let hold = hold.transpose()?.map(Duration::from_secs);
     let SubmitterCall { api, caller, submitter, .. } = call;
+    caller.require_listed(submitter)?;
     caller.record(&*api.store, AuditedAction::ReserveNonce, submitter, None).await?;
     let reserved = api.engine.reservations().reserve(submitter, hold).await?;
     Ok((StatusCode::CREATED, axum::Json((&reserved).into())))
@@ -133,6 +135,7 @@ pub(crate) async fn recyclable(
     let (token, reason) = (read_token(&body.owner_token)?, required_reason(Some(body.reason))?);
     let (action, subject) = (AuditedAction::ReturnNonce, of_nonce(of, nonce));
     caller.record(&*api.store, action, subject, Some(&reason)).await?;
+    let reason = caller.audited(&reason);
     let back = api.engine.reservations().recyclable(of, nonce, token, reason).await?;
     Ok(axum::Json((&back).into()))
 }
@@ -161,7 +164,11 @@ pub(crate) async fn list(
     let of = submitter_at(&api, &caller, &address).await?;
     let found = api.engine.reservations().list(of, after, page).await?;
     let next = last_of_full_page(&found, page).map(|last| last.nonce.to_string());
-    let items = found.iter().map(Reservation::from).collect();
+    let mut items = Vec::with_capacity(found.len());
+    for reservation in found.iter().map(Reservation::from) {
+        let reason = nonce_reason_in_sight(&api, &caller, reservation.reason).await?;
+        items.push(Reservation { reason, ..reservation });
+    }
     Ok(axum::Json(ReservationPage { items, next }))
 }
 

@@ -1,5 +1,7 @@
 //! Reads transactions, lists and audit trails.
 
+use std::time::Duration;
+
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
@@ -24,8 +26,11 @@ use super::params::{HashParams, HistoryParams, ListParams, RequestParams, TxPara
 use super::problem::Problem;
 use super::query::{PathParams, QueryParams, last_of_full_page};
 
-/// Pages that are read for one answer to a caller who does not see everything (I13).
-const PAGES_MAX: u32 = 10;
+/// Parts that are read for one answer to a caller who does not see everything (I13), unless all transactions in them
+/// were made in the same millisecond.
+const PARTS_MAX: u32 = 10;
+/// Transactions in such a part, at least.
+const PART_MIN: u32 = 100;
 
 may_fail! {
     TxProblems: InvalidPath, InvalidTxId, NotFound, TxRemoved, InvalidQuery, Unavailable, StoreUnavailable;
@@ -244,30 +249,50 @@ pub(crate) async fn history(
 }
 
 /// A page of the transactions that the caller sees, and the place to continue from. A caller with a tenant or a
-/// scope may get fewer than there are in a page: what is not in sight is read and left out, and at most
-/// [`PAGES_MAX`] pages are read to find anything.
+/// scope may get fewer than there are in a page: what is not in sight is read and left out, and [`PARTS_MAX`] parts
+/// are read to find anything.
 async fn list_in_sight(
     api: &Api,
     caller: &Caller,
     filter: &ListFilter,
-    mut after: Option<TxId>,
+    begin: Option<TxId>,
     page: Page,
 ) -> Result<(Vec<TxRecord>, Option<TxId>), Problem> {
-    let mut sight = Sight::of(api, caller);
-    let mut seen = Vec::new();
-    for _ in 0..PAGES_MAX {
-        let found = api.store.list(filter, after, page).await?;
-        after = last_of_full_page(&found, page).map(|tx| tx.tx_id);
+    if caller.rights().see_everything() {
+        let found = api.store.list(filter, begin, page).await?;
+        let next = last_of_full_page(&found, page).map(|tx| tx.tx_id);
+        return Ok((found, next));
+    }
+    let (mut sight, mut seen, mut after) = (Sight::of(api, caller), Vec::new(), begin);
+    let part = Page::new(page.limit().max(PART_MIN))?;
+    for parts in 1.. {
+        let found = api.store.list(filter, after, part).await?;
+        after = last_of_full_page(&found, part).map(|tx| tx.tx_id);
         for tx in found {
+            let tx_id = tx.tx_id;
             if sight.has_tx(&tx).await? {
                 seen.push(tx);
             }
+            if seen.len() >= page.limit() as usize {
+                return Ok((seen, Some(tx_id)));
+            }
         }
-        if !seen.is_empty() || after.is_none() {
-            break;
+        let Some(last) = after else { return Ok((seen, None)) };
+        if let Some(own) = seen.last().map(|tx| tx.tx_id) {
+            return Ok((seen, Some(own)));
+        }
+        let next = above_time_of(last);
+        if parts >= PARTS_MAX && begin.is_none_or(|begin| next < begin) {
+            return Ok((seen, Some(next)));
         }
     }
-    Ok((seen, after))
+    unreachable!("the list has an end")
+}
+
+/// A position from which a list goes on at the latest with a transaction that is not in sight: the end of the
+/// millisecond in its id. It tells nobody the id.
+fn above_time_of(tx_id: TxId) -> TxId {
+    TxId::first_at(tx_id.time().after(Duration::from_millis(1)))
 }
 
 /// The head of an account's line, if the caller may know of it.
@@ -424,5 +449,21 @@ fn is_operator(params: &mut QueryParams, caller: &Caller) -> Result<bool, Proble
             let what = format!("{} must be operator", quoted(other));
             Err(Problem::of_field(ErrorCode::InvalidQuery, "view", what))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn position_above_a_hidden_transaction_is_past_its_millisecond_and_not_its_id() {
+        let id = |text: &str| text.parse::<TxId>().unwrap();
+        let hidden = id("0193f5a1-4c2b-7abc-8def-0123456789ab");
+        let last = id("0193f5a1-4c2b-7fff-bfff-ffffffffffff");
+        let position = above_time_of(hidden);
+        assert!(position > last, "nothing of the same millisecond is left out");
+        assert!(position < id("0193f5a1-4c2c-7000-8000-000000000000"));
+        assert_eq!(position, above_time_of(last), "it tells the time alone");
     }
 }

@@ -11,15 +11,13 @@ use tollgate_api::{
 use tollgate_engine::Engine;
 use tollgate_model::ids::parse_address;
 use tollgate_model::port::chain::AccountCounts;
-use tollgate_model::port::{
-    Page, ReservationState, SubmitterEntry as StoredEntry, SubmitterOverview, SubmitterRecord,
-};
+use tollgate_model::port::{Page, ReservationState, SubmitterOverview, SubmitterRecord};
 use tollgate_model::reconcile::{Hole, KnownSlots};
 use tollgate_model::{Address, Nonce, Submitter, reconcile};
 
 use super::Api;
 use super::access::Caller;
-use super::access::sight::{Sight, may_read_reason};
+use super::access::sight::{Sight, reason_in_sight};
 use super::accounts::effective;
 use super::openapi::may_fail;
 use super::params::{SubmitterHistoryParams, SubmitterParams, SubmittersParams};
@@ -70,7 +68,7 @@ pub(crate) async fn list(
     for found in &found {
         if sight.has_submitter(found.record.submitter).await? {
             let shown = show(found, &api.engine, ChainSide::default());
-            items.push(in_view(&api, &caller, shown));
+            items.push(in_view(&api, &caller, shown).await?);
         }
     }
     Ok(axum::Json(SubmitterPage { items, next }))
@@ -115,16 +113,20 @@ pub(crate) async fn current(
     let stored = api.store.account(of).await?;
     let key = stored.and_then(|stored| stored.account.key).map(|key| key.to_string());
     let shown = ShownSubmitter { blocked_by, key, ..show(&found, &api.engine, chain) };
-    Ok(in_view(api, caller, shown))
+    in_view(api, caller, shown).await
 }
 
 /// Without nonces, tokens, keys and reasons of operators, unless the caller is an operator.
-fn in_view(api: &Api, caller: &Caller, shown: ShownSubmitter) -> ShownSubmitter {
+async fn in_view(
+    api: &Api,
+    caller: &Caller,
+    shown: ShownSubmitter,
+) -> Result<ShownSubmitter, Problem> {
     if caller.is_operator() {
-        let status_reason = shown.status_reason.filter(|why| may_read_reason(api, caller, why));
-        return ShownSubmitter { status_reason, ..shown };
+        let status_reason = reason_in_sight(api, caller, shown.status_reason).await?;
+        return Ok(ShownSubmitter { status_reason, ..shown });
     }
-    ShownSubmitter {
+    Ok(ShownSubmitter {
         key: None,
         // It names the operator who paused the account.
         status_reason: None,
@@ -135,7 +137,7 @@ fn in_view(api: &Api, caller: &Caller, shown: ShownSubmitter) -> ShownSubmitter 
         holes: None,
         blocked_by: shown.blocked_by.map(BlockedBy::for_callers),
         ..shown
-    }
+    })
 }
 
 fn show(found: &SubmitterOverview, engine: &Engine, chain: ChainSide) -> ShownSubmitter {
@@ -198,12 +200,12 @@ pub(crate) async fn history(
     api.store.submitter(of).await?.ok_or_else(|| Problem::not_found("submitter", "address"))?;
     let found = api.store.submitter_history(of, after, page).await?;
     let next = last_of_full_page(&found, page).map(|entry| entry.number);
-    let shown = |entry: &StoredEntry| {
+    let mut items = Vec::with_capacity(found.len());
+    for entry in &found {
         let entry = SubmitterEntry::from(entry);
-        let detail = entry.detail.filter(|detail| may_read_reason(&api, &caller, detail));
-        SubmitterEntry { detail, ..entry }
-    };
-    let items = found.iter().map(shown).collect();
+        let detail = reason_in_sight(&api, &caller, entry.detail).await?;
+        items.push(SubmitterEntry { detail, ..entry });
+    }
     Ok(axum::Json(SubmitterHistoryPage { items, next }))
 }
 

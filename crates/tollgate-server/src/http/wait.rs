@@ -5,7 +5,7 @@
 //! 7240): where it can't be met, the request is answered as if it had none.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -19,6 +19,7 @@ use tollgate_model::port::{Page, StoreError, TxStore};
 use tollgate_model::{TxId, TxState};
 
 use super::access::Caller;
+use super::access::shares::{Places, TakenPlace};
 use super::dispatch::dispatch;
 use super::forward::CHAIN_ID;
 use super::problem::Problem;
@@ -39,12 +40,14 @@ pub(crate) struct TxWatch {
     states: SharedPoll<HashMap<TxId, TxState>>,
     /// Callers by transaction.
     waiting: Mutex<HashMap<TxId, usize>>,
+    places: Arc<Places>,
 }
 
 /// A caller that waits.
 struct Waiting<'a> {
     watch: &'a TxWatch,
     tx_id: TxId,
+    _place: TakenPlace,
 }
 
 impl Drop for Waiting<'_> {
@@ -65,7 +68,11 @@ impl Drop for Waiting<'_> {
 
 impl Default for TxWatch {
     fn default() -> Self {
-        Self { states: SharedPoll::new(HashMap::new()), waiting: Mutex::default() }
+        Self {
+            states: SharedPoll::new(HashMap::new()),
+            waiting: Mutex::default(),
+            places: Places::new(WAITS_MAX),
+        }
     }
 }
 
@@ -75,15 +82,16 @@ impl TxWatch {
         self.states.close();
     }
 
-    /// A place for one more caller; `None` if there is none, or if the node is shutting down.
-    fn enter(&self, tx_id: TxId) -> Option<Waiting<'_>> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let callers: usize = waiting.values().sum();
-        if callers >= WAITS_MAX || self.states.is_closed() {
+    /// A place for one more caller; `None` if there is none, if its key or tenant has its share, or if the node is
+    /// shutting down.
+    fn enter(&self, tx_id: TxId, caller: &Caller) -> Option<Waiting<'_>> {
+        if self.states.is_closed() {
             return None;
         }
+        let place = self.places.take(caller)?;
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting.entry(tx_id).or_default() += 1;
-        Some(Waiting { watch: self, tx_id })
+        Some(Waiting { watch: self, tx_id, _place: place })
     }
 
     async fn read(&self, store: &dyn TxStore) -> Result<HashMap<TxId, TxState>, StoreError> {
@@ -148,7 +156,8 @@ pub(crate) async fn answer(
     let Some(found) = Found::read(&body) else {
         return Ok(Response::from_parts(head, Body::from(body)));
     };
-    let Some(waiting) = chains.tx_watch().enter(found.tx_id) else {
+    let caller = Caller::of(&parts.extensions)?;
+    let Some(waiting) = chains.tx_watch().enter(found.tx_id, &caller) else {
         return Ok(Response::from_parts(head, Body::from(body)));
     };
     let body = if wait.until.is_reached(found.state) {
@@ -232,26 +241,27 @@ mod tests {
 
     #[test]
     fn waits_are_limited_in_number_and_a_place_is_free_when_its_caller_is_gone() {
-        let watch = TxWatch::default();
+        let (watch, caller) = (TxWatch::default(), Caller::without_key(None));
         let half = u128::from(Page::MAX / 2);
         let mut callers: Vec<_> =
-            (0..half).filter_map(|number| watch.enter(tx_id(number))).collect();
-        callers.extend((0..half).filter_map(|_| watch.enter(tx_id(0))));
+            (0..half).filter_map(|number| watch.enter(tx_id(number), &caller)).collect();
+        callers.extend((0..half).filter_map(|_| watch.enter(tx_id(0), &caller)));
         assert_eq!(callers.len(), WAITS_MAX);
-        assert!(watch.enter(tx_id(0)).is_none(), "no room");
+        assert!(watch.enter(tx_id(0), &caller).is_none(), "no room");
         callers.pop();
-        let last = watch.enter(tx_id(7));
-        assert!(last.is_some() && watch.enter(tx_id(7)).is_none());
+        let last = watch.enter(tx_id(7), &caller);
+        assert!(last.is_some() && watch.enter(tx_id(7), &caller).is_none());
         drop((last, callers));
         assert!(watch.waiting.lock().unwrap().is_empty());
         watch.close();
-        assert!(watch.enter(tx_id(0)).is_none(), "the node is shutting down");
+        assert!(watch.enter(tx_id(0), &caller).is_none(), "the node is shutting down");
     }
 
     #[test]
     fn state_of_an_earlier_wait_is_forgotten_with_its_last_caller() {
-        let watch = TxWatch::default();
-        let (first, second) = (watch.enter(tx_id(1)), watch.enter(tx_id(1)));
+        let (watch, caller) = (TxWatch::default(), Caller::without_key(None));
+        let enter = || watch.enter(tx_id(1), &caller);
+        let (first, second) = (enter(), enter());
         watch.states.amend(|states| {
             states.insert(tx_id(1), TxState::Confirmed);
         });

@@ -2,6 +2,7 @@
 
 mod audit;
 mod events;
+mod limits;
 mod waiting;
 
 use std::sync::Arc;

@@ -80,6 +80,15 @@ impl KnownKey {
         Counted::by(self.limiter.as_deref())
     }
 
+    /// Counts the items of a batch against the key's rate, but for the first.
+    pub(crate) fn count_batch(&self, items: usize) -> Result<Counted, Problem> {
+        Counted::batch_by(self.limiter.as_deref(), items)
+    }
+
+    pub(crate) const fn has_rate(&self) -> bool {
+        self.limiter.is_some()
+    }
+
     /// The key as it was read again: its uses stay.
     fn succeed(key: ApiKey, before: Option<&Self>) -> Self {
         let kept = before.and_then(|before| before.limiter.clone());
@@ -158,9 +167,12 @@ impl ApiKeys {
         Ok(self.get(id))
     }
 
-    /// The rights of a key, usable or not, if it is known here.
-    pub(crate) fn rights_of(&self, id: &KeyId) -> Option<Rights> {
-        self.get(id).map(|known| known.key.rights.clone())
+    /// The rights of a key, usable or not. The store knows those that ended long ago.
+    pub(crate) async fn rights_of(&self, id: &KeyId) -> Result<Option<Rights>, StoreError> {
+        if let Some(known) = self.get(id) {
+            return Ok(Some(known.key.rights.clone()));
+        }
+        Ok(self.store.api_key(id).await?.map(|stored| stored.key.rights))
     }
 
     fn get(&self, id: &KeyId) -> Option<Arc<KnownKey>> {
@@ -211,6 +223,8 @@ impl ApiKeys {
                 let next = KnownKey::succeed(key, before.map(AsRef::as_ref));
                 known.by_id.insert(next.key.id.clone(), Arc::new(next));
             }
+            let now = self.clock.now();
+            known.by_id.retain(|_, known| !known.key.is_forgotten(now));
             if is_last {
                 known.read_at = Some(begun);
                 return Ok(());

@@ -23,8 +23,9 @@ pub(super) struct KeyLimiter {
     limiter: RateLimiter<NotKeyed, InMemoryState, DefaultClock, StateInformationMiddleware>,
 }
 
-/// A request that was counted against the rate of its key, if that has one.
-#[derive(Default)]
+/// A request that was counted against the rate of its key, if that has one. On an answer: what is left once its
+/// items were counted as well.
+#[derive(Clone, Default)]
 pub(crate) struct Counted(Option<Used>);
 
 impl Counted {
@@ -33,9 +34,19 @@ impl Counted {
         Self(limiter.map(KeyLimiter::count))
     }
 
+    /// The items of a batch, of which the request itself has counted as one.
+    pub(super) fn batch_by(limiter: Option<&KeyLimiter>, items: usize) -> Result<Self, Problem> {
+        Ok(Self(limiter.map(|limiter| limiter.count_batch(items)).transpose()?.flatten()))
+    }
+
     /// Refuses the request if it is one too many.
     pub(crate) fn check(&self) -> Result<(), Problem> {
         self.0.as_ref().map_or(Ok(()), Used::check)
+    }
+
+    /// Returns whether anything was counted.
+    pub(crate) const fn is_limited(&self) -> bool {
+        self.0.is_some()
     }
 
     /// Writes the headers of the answer.
@@ -47,6 +58,7 @@ impl Counted {
 }
 
 /// The rest of a key's rate after a request.
+#[derive(Clone)]
 struct Used {
     limit: RateLimit,
     left: u32,
@@ -72,6 +84,32 @@ impl KeyLimiter {
                 Used { limit, left: 0, wait: Some(wait) }
             }
         }
+    }
+
+    /// Counts the items of a batch but the first, for which the request has counted. One with more items than the
+    /// burst could never pass, and is refused for good.
+    fn count_batch(&self, items: usize) -> Result<Option<Used>, Problem> {
+        let limit = self.limit;
+        let items = u32::try_from(items).unwrap_or(u32::MAX);
+        if items > limit.burst() {
+            let what = format!(
+                "{items} items are more than this key may create at once, {}; send smaller batches",
+                limit.burst()
+            );
+            return Err(Problem::of_field(ErrorCode::InvalidBatch, "items", what));
+        }
+        let Some(more) = NonZeroU32::new(items.saturating_sub(1)) else { return Ok(None) };
+        // Less than the burst always fits at some time.
+        let Ok(counted) = self.limiter.check_n(more) else { return Err(Problem::defect()) };
+        Ok(Some(match counted {
+            Ok(state) => Used { limit, left: state.remaining_burst_capacity(), wait: None },
+            Err(until) => {
+                // The repeat counts for its first item again.
+                let first = Duration::from_secs(1) / limit.per_second();
+                let wait = until.wait_time_from(DefaultClock::default().now()) + first;
+                Used { limit, left: 0, wait: Some(wait) }
+            }
+        }))
     }
 }
 
@@ -119,6 +157,28 @@ mod tests {
         assert_eq!(headers["ratelimit-policy"], "\"key\";q=3;w=3");
         assert_eq!(headers["ratelimit"], "\"key\";r=0;t=3");
         assert_eq!(headers["retry-after"], "1");
+    }
+
+    #[test]
+    fn batch_counts_as_many_requests_as_it_has_items() {
+        let limiter = KeyLimiter::new(RateLimit::new(1, 10).unwrap());
+        assert_eq!(limiter.count().left, 9);
+        assert_eq!(limiter.count_batch(6).unwrap().unwrap().left, 4);
+        assert_eq!(limiter.count().left, 3);
+        let refused = limiter.count_batch(10).unwrap().unwrap();
+        assert_eq!(refused.check().unwrap_err().code, ErrorCode::RateLimited);
+        let wait = whole_seconds(refused.wait.unwrap());
+        assert_eq!(wait, 7, "six more for the other items, one for the repeat itself");
+        assert_eq!(limiter.count().left, 2, "what is refused takes nothing");
+    }
+
+    #[test]
+    fn batch_larger_than_the_burst_is_refused_for_good() {
+        let limiter = KeyLimiter::new(RateLimit::new(1, 10).unwrap());
+        let refused = limiter.count_batch(11).err().unwrap();
+        assert_eq!(refused.code, ErrorCode::InvalidBatch);
+        assert!(refused.body.detail.contains("10"), "{}", refused.body.detail);
+        assert!(limiter.count_batch(1).unwrap().is_none(), "its request has counted");
     }
 
     #[test]

@@ -89,10 +89,15 @@ impl Caller {
     /// Refuses a create from an account that the key is not for. The answer is the same whether or not there is
     /// such an account.
     pub(crate) fn require_sender(&self, of: Submitter) -> Result<(), Problem> {
-        if self.is_vouched() || self.rights().scope.has_submitter(of) {
-            return Ok(());
+        if self.is_vouched() { Ok(()) } else { self.require_listed(of) }
+    }
+
+    /// The same for an account that can't be reached through a pool, whoever has checked what.
+    pub(crate) fn require_listed(&self, of: Submitter) -> Result<(), Problem> {
+        match self.rights().scope.has_submitter(of) {
+            true => Ok(()),
+            false => Err(self.not_for(of.chain_id, &of.address.to_checksum(None))),
         }
-        Err(self.not_for(of.chain_id, &of.address.to_checksum(None)))
     }
 
     /// The same for a pool.
@@ -111,10 +116,36 @@ impl Caller {
 
 /// Returns whether a caller may read a reason in the history of an account, which tenants may share: a tenant reads
 /// those of its own keys, and those that have no author because a rule gave them or no key was asked for.
-pub(crate) fn may_read_reason(api: &Api, caller: &Caller, reason: &str) -> bool {
-    let (Some(own), Some(author)) = (caller.tenant(), author_in(reason)) else { return true };
-    let rights = api.api_keys().and_then(|keys| keys.rights_of(&author));
-    rights.is_some_and(|rights| rights.tenant.as_ref() == Some(own))
+async fn may_read_reason(api: &Api, caller: &Caller, reason: &str) -> Result<bool, Problem> {
+    let (Some(own), Some(author)) = (caller.tenant(), author_in(reason)) else { return Ok(true) };
+    let Some(keys) = api.api_keys() else { return Ok(false) };
+    let rights = keys.rights_of(&author).await?;
+    Ok(rights.is_some_and(|rights| rights.tenant.as_ref() == Some(own)))
+}
+
+/// The reason with which a nonce was given back. It names its author, so that callers who are no operators read
+/// those of their own key alone.
+pub(crate) async fn nonce_reason_in_sight(
+    api: &Api,
+    caller: &Caller,
+    reason: Option<String>,
+) -> Result<Option<String>, Problem> {
+    let author = reason.as_deref().and_then(author_in);
+    let is_own = author.is_none_or(|author| caller.key_id() == Some(&author));
+    if is_own || caller.is_operator() {
+        return reason_in_sight(api, caller, reason).await;
+    }
+    Ok(None)
+}
+
+/// A reason, unless the caller may not read it.
+pub(crate) async fn reason_in_sight(
+    api: &Api,
+    caller: &Caller,
+    reason: Option<String>,
+) -> Result<Option<String>, Problem> {
+    let Some(given) = &reason else { return Ok(None) };
+    Ok(if may_read_reason(api, caller, given).await? { reason } else { None })
 }
 
 #[cfg(test)]
@@ -212,6 +243,8 @@ mod tests {
         assert!(caller.require_pool(on(1, 7).chain_id, &pool("7")).is_ok());
         assert!(caller.require_pool(on(1, 7).chain_id, &pool("8")).is_err());
         assert!(caller.vouched().require_sender(on(1, 7)).is_ok(), "another node has checked");
+        let refused = caller.vouched().require_listed(on(1, 7)).unwrap_err();
+        assert_eq!(refused.code, ErrorCode::Forbidden, "nonces are not reserved through a pool");
     }
 
     #[tokio::test]

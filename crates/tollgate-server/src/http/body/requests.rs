@@ -5,6 +5,7 @@ use tollgate_api::{
     NewCursor, NewMode, NewPayload, NewPool, Number, Payload, Reason, Replacement, RequiredReason,
     Reserve, ReturnedNonce, RotateApiKey, UsedNonce, quoted,
 };
+use tollgate_model::access::is_invisible;
 use tollgate_model::{Nonce, Text};
 
 use serde_json::value::RawValue;
@@ -165,7 +166,25 @@ impl FromFields for NewApiKey {
 /// The reason of a change, for the audit log. A blank one is none.
 pub(crate) fn given_reason(reason: Option<String>) -> Result<Option<Text<500>>, Problem> {
     let given = reason.filter(|reason| !reason.trim().is_empty());
-    Ok(given.map(|reason| Text::new("reason", reason)).transpose()?)
+    given.map(|reason| read_reason(&reason)).transpose()
+}
+
+fn read_reason(reason: &str) -> Result<Text<500>, Problem> {
+    if reason.chars().any(char::is_control) {
+        let what = "must not hold control characters";
+        return Err(Problem::of_field(ErrorCode::InvalidField, "reason", what));
+    }
+    Ok(Text::new("reason", reason)?)
+}
+
+/// A name for people: a terminal must not obey it, and it must read as it is written.
+pub(crate) fn read_name(field: &'static str, name: &str) -> Result<Text<100>, Problem> {
+    if name.chars().any(|c| c.is_control() || is_invisible(c)) {
+        let what =
+            "must not hold control characters, nor invisible ones or such that turn its direction";
+        return Err(Problem::of_field(ErrorCode::InvalidField, field, what));
+    }
+    Ok(Text::new(field, name)?)
 }
 
 /// The reason of an action as the history of its transaction has it.
@@ -176,7 +195,7 @@ pub(crate) fn reason_or_none(given: Option<&Text<500>>) -> Text<500> {
 /// A reason that must be given.
 pub(crate) fn required_reason(reason: Option<String>) -> Result<Text<500>, Problem> {
     let given = reason.filter(|reason| !reason.trim().is_empty());
-    Ok(Text::new("reason", given.ok_or_else(|| Problem::missing("reason"))?)?)
+    read_reason(&given.ok_or_else(|| Problem::missing("reason"))?)
 }
 
 /// A nonce that must be given.

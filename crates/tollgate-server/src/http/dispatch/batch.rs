@@ -1,17 +1,19 @@
-//! Splits a batch whose items are for several chains.
+//! Counts the items of a batch against the rate of its key, and splits one whose items are for several chains.
 
 use axum::body::Body;
 use axum::extract::Request;
-use axum::http::header;
 use axum::http::request::Parts;
+use axum::http::{Method, header};
 use axum::response::{IntoResponse, Response};
 use futures_util::future::join_all;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tollgate_api::{BatchItem, Problem as ProblemBody};
+use tollgate_api::{BatchItem, Problem as ProblemBody, path};
 
-use super::{NamedChain, assumed_chain, chain_of_create, find, pass_on, run};
-use crate::http::body::Fields;
+use super::{NamedChain, assumed_chain, chain_of_create, find, pass_on, read_parts, run};
+use crate::http::access::{Counted, RatedKey};
+use crate::http::batch::{BatchItems, check_size};
+use crate::http::body::{Fields, raw, read_object};
 use crate::http::idempotency::{BatchKey, with_request_id};
 use crate::http::middleware::trace_id;
 use crate::http::problem::Problem;
@@ -19,6 +21,20 @@ use crate::http::served_chains::Chains;
 
 /// The chains of a batch that are worked on at once (I13).
 const GROUPS_AT_ONCE: usize = 8;
+
+/// Counts the items of a batch, if that is what a request is and its key has a rate. A body that can't be read, or
+/// has a wrong number of items, counts as one request; it is refused later.
+pub(super) async fn count_items(request: Request) -> Result<(Request, Option<Counted>), Problem> {
+    let is_batch = request.method() == Method::POST && request.uri().path() == path::BATCH;
+    let key = request.extensions().get().filter(|_| is_batch).map(|RatedKey(key)| key.clone());
+    let Some(key) = key else { return Ok((request, None)) };
+    let (parts, body) = read_parts(request).await?;
+    let items = raw(&body).and_then(read_object).map(|BatchItems(items)| items);
+    let items = items.ok().filter(|items| check_size(items).is_ok());
+    let counted = items.map(|items| key.count_batch(items.len())).transpose()?;
+    let is_more = |counted: &Counted| counted.is_limited();
+    Ok((Request::from_parts(parts, Body::from(body)), counted.filter(is_more)))
+}
 
 /// The items of a batch may be for several chains: each chain gets its own, and the answers are put
 /// together in the order of the items.

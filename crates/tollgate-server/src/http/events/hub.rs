@@ -14,13 +14,16 @@ use tollgate_model::event::NumberedEvent;
 use tollgate_model::port::{Page, Store, StoreError};
 use tracing::warn;
 
+use crate::http::access::Caller;
+use crate::http::access::shares::{Places, TakenPlace};
+
 /// The interval at which the store is read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// The pause after a failed read.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Events in memory (I13): about 5 MB.
 const RING_MAX: usize = 10_000;
-/// Callers that follow at once (I13).
+/// Callers that follow at once (I13), as `Places` shares them out.
 const FOLLOWERS_MAX: usize = 500;
 /// Reads of older events at once (I13).
 const OLDER_READS_MAX: usize = 4;
@@ -32,6 +35,7 @@ pub(crate) struct EventHub {
     through: watch::Sender<u64>,
     is_closed: watch::Sender<bool>,
     older_reads: Semaphore,
+    places: Arc<Places>,
 }
 
 #[derive(Default)]
@@ -64,6 +68,7 @@ pub(crate) struct Part {
 pub(crate) struct Follower {
     hub: Arc<EventHub>,
     store: Arc<dyn Store>,
+    _place: TakenPlace,
 }
 
 impl Default for EventHub {
@@ -73,6 +78,7 @@ impl Default for EventHub {
             through: watch::Sender::new(0),
             is_closed: watch::Sender::new(false),
             older_reads: Semaphore::new(OLDER_READS_MAX),
+            places: Places::new(FOLLOWERS_MAX),
         }
     }
 }
@@ -87,18 +93,20 @@ impl EventHub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A place for one more caller; `None` if there is none.
-    pub(crate) fn follow(self: &Arc<Self>, store: &Arc<dyn Store>) -> Option<Follower> {
+    /// A place for one more caller; `None` if there is none, or if its key or tenant has its share.
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        store: &Arc<dyn Store>,
+        caller: &Caller,
+    ) -> Option<Follower> {
+        let place = self.places.take(caller)?;
         let mut state = self.state();
-        if state.followers >= FOLLOWERS_MAX {
-            return None;
-        }
         state.followers += 1;
         if !std::mem::replace(&mut state.is_reading, true) {
             state.ring = None;
             tokio::spawn(self.clone().read(store.clone()));
         }
-        Some(Follower { hub: self.clone(), store: store.clone() })
+        Some(Follower { hub: self.clone(), store: store.clone(), _place: place })
     }
 
     /// Fills the ring until nobody follows.

@@ -10,7 +10,8 @@ use tollgate_model::NodeId;
 use tollgate_model::port::PeerKey;
 
 use super::signature::{Signature, SignedHead, sign};
-use super::{CHAIN_ID, HOPS, hops, next_hop};
+use super::{HOPS, hops, next_hop};
+use crate::http::forward::CHAIN_ID;
 
 const METHOD: Method = Method::POST;
 
