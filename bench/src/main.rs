@@ -25,6 +25,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use tokio::signal::unix::{SignalKind, signal};
 
 use bed::Bed;
 
@@ -89,7 +90,16 @@ impl Options {
 
 #[tokio::main]
 async fn main() {
-    let mut options = Options::parse();
+    let mut terminated = signal(SignalKind::terminate()).unwrap();
+    // What was started is ended with the work that is given up.
+    tokio::select! {
+        () = work(Options::parse()) => {}
+        _ = tokio::signal::ctrl_c() => eprintln!("interrupted"),
+        _ = terminated.recv() => eprintln!("terminated"),
+    }
+}
+
+async fn work(mut options: Options) {
     let part = match options.task.take() {
         Some(Task::Ceiling(settings)) => return ceiling::serve(settings).await,
         Some(Task::Node(settings)) => return free_node::serve(settings).await,
