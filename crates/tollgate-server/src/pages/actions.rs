@@ -59,17 +59,14 @@ impl Action {
         for input in
             self.inputs.iter().filter(|input| input.required || fields.contains_key(input.name))
         {
-            let value = fields.get(input.name).map_or("…", String::as_str);
+            let value = given_or_missing(fields, input.name);
             words.push(match input.flag {
-                "" => quoted(value),
-                flag => format!("--{flag} {}", quoted(value)),
+                "" => value,
+                flag => format!("--{flag} {value}"),
             });
         }
         if self.takes_reason {
-            words.push(format!(
-                "--reason {}",
-                quoted(fields.get("reason").map_or("…", String::as_str))
-            ));
+            words.push(format!("--reason {}", given_or_missing(fields, "reason")));
         }
         words.join(" ")
     }
@@ -99,9 +96,15 @@ impl Action {
     }
 }
 
+/// A field for a shell. One that is not filled in yet stands as `<NAME>`, which a shell refuses: it must not run a
+/// command that nobody has completed.
+fn given_or_missing(fields: &Fields, name: &str) -> String {
+    fields.get(name).map_or_else(|| format!("<{}>", name.to_uppercase()), |value| quoted(value))
+}
+
 /// Text for a shell.
 fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "…-_.:/".contains(c);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();
     }
@@ -321,7 +324,7 @@ mod tests {
         let line = cancel.command_line("0193", &fields(&[("reason", "it's; rm -rf /")]));
         assert_eq!(line, r"tollgate tx cancel 0193 --reason 'it'\''s; rm -rf /'");
         let empty = cancel.command_line("0193", &Fields::new());
-        assert_eq!(empty, "tollgate tx cancel 0193 --reason …");
+        assert_eq!(empty, "tollgate tx cancel 0193 --reason <REASON>");
     }
 
     #[test]

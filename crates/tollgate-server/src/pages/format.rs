@@ -65,6 +65,25 @@ pub(crate) fn short(id: &str) -> String {
     format!("{head}…{tail}")
 }
 
+/// Text of a caller with the characters shown that have no form of their own: those that turn the direction of what
+/// follows, and those without a width, make one id look like another.
+pub(crate) fn visible(text: &str) -> String {
+    let is_hidden = |c: char| {
+        matches!(c,
+            '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+            || (c.is_control() && c != '\n' && c != '\t')
+    };
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_hidden(c) {
+            true => _ = write!(shown, "⟨U+{:04X}⟩", u32::from(c)),
+            false => shown.push(c),
+        }
+    }
+    shown
+}
+
 /// A duration in its two largest units: `4 s`, `3 min 20 s`, `2 h 5 min`, `3 d 4 h`.
 pub(crate) fn age(of: Duration) -> String {
     let seconds = of.as_secs();
@@ -139,6 +158,12 @@ mod tests {
         assert_eq!(short("0xac0974bec39a17e36ba4a6b4d238ff944bacb478"), "0xac0974…acb478");
         assert_eq!(short("order-1"), "order-1");
         assert_eq!(short("提币提币提币提币提币提币提币提币"), "提币提币提币提币…提币提币提币");
+    }
+
+    #[test]
+    fn characters_without_a_form_are_shown_by_their_numbers() {
+        assert_eq!(visible("rent-\u{202e}1\u{200b}"), "rent-⟨U+202E⟩1⟨U+200B⟩");
+        assert_eq!(visible("提币 17 – ok\nשלום"), "提币 17 – ok\nשלום");
     }
 
     #[test]

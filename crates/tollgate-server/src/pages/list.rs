@@ -9,7 +9,7 @@ use tollgate_api::{Tx, TxPage, path};
 
 use super::api::Api;
 use super::coin::coins;
-use super::format::{Badge, short};
+use super::format::{Badge, short, visible};
 use super::layout::{Frame, html};
 use super::moment;
 use super::submitters::submitter_path;
@@ -25,6 +25,7 @@ pub(crate) struct TxRow {
     pub(crate) short: String,
     pub(crate) request_id: Option<String>,
     pub(crate) short_request: String,
+    pub(crate) tenant: Option<String>,
     pub(crate) badge: Badge,
     pub(crate) state: String,
     pub(crate) chain: u64,
@@ -41,12 +42,14 @@ pub(crate) struct TxRow {
 impl TxRow {
     pub(crate) fn new(tx: &Tx) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(short).unwrap_or_default();
+        let request_id = tx.request_id.as_deref().map(visible);
         Self {
             path: format!("/tx/{}", tx.tx_id),
             short: short(&tx.tx_id),
             id: tx.tx_id.clone(),
-            short_request: text(&tx.request_id),
-            request_id: tx.request_id.clone(),
+            short_request: text(&request_id),
+            request_id,
+            tenant: tx.tenant.clone(),
             badge: Badge::of_state(&tx.state, tx.sub_state.as_deref()),
             state: tx.state_name().to_string(),
             chain: tx.chain_id,

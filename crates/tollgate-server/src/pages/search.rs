@@ -7,6 +7,7 @@ use askama::Template;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Redirect, Response};
 use tollgate_api::{ErrorCode, OperatorTx, path};
+use tollgate_model::access::Tenant;
 use tollgate_model::port::{Page, SubmitterOverview};
 use tollgate_model::{Nonce, RequestId, Submitter, TxId};
 
@@ -22,6 +23,10 @@ use crate::http::{Chains, Problem};
 const QUERY_CHARS_MAX: usize = 300;
 /// Accounts whose slots are looked at for a nonce (I13).
 const ACCOUNTS_MAX: usize = 200;
+/// Tenants whose requests are looked for (I13).
+const TENANTS_MAX: usize = 100;
+/// Keys that are read to learn the tenants (I13).
+const KEYS_MAX: u32 = 1_000;
 /// Transactions that a search shows.
 const FOUND_MAX: usize = 50;
 
@@ -82,12 +87,17 @@ pub(crate) async fn page(
 async fn by_name(chains: &Chains, viewer: &Viewer, text: &str) -> Result<BTreeSet<TxId>, Problem> {
     let mut found = BTreeSet::new();
     let page = Page::new(Page::MAX)?;
-    // The ids of each tenant are a namespace of their own.
-    let request = RequestId::in_namespace(viewer.caller.tenant(), text).ok();
+    // The ids of each tenant are a namespace of their own: who has none sees those of all.
+    let own = RequestId::in_namespace(viewer.caller.tenant(), text).ok();
+    let mut requests: Vec<RequestId> = own.into_iter().collect();
+    if viewer.caller.tenant().is_none() {
+        let of = |tenant: &Tenant| RequestId::of_tenant(tenant, text).ok();
+        requests.extend(tenants(chains).await?.iter().filter_map(of));
+    }
     let nonce = number(text);
     for chain in chains.served() {
         let submitters = chains.store().submitters(chain.id, None, page).await?;
-        if let Some(request) = &request {
+        for request in &requests {
             let key = |one: &SubmitterOverview| (one.record.submitter, request.clone());
             let keys: Vec<_> = submitters.iter().map(key).collect();
             if !keys.is_empty() {
@@ -104,6 +114,14 @@ async fn by_name(chains: &Chains, viewer: &Viewer, text: &str) -> Result<BTreeSe
         }
     }
     Ok(found)
+}
+
+/// The tenants of all keys, also of those that were revoked.
+async fn tenants(chains: &Chains) -> Result<BTreeSet<Tenant>, Problem> {
+    let keys = chains.store().api_keys_after(0, KEYS_MAX).await?;
+    let tenants = keys.into_iter().filter_map(|stored| stored.key.rights.tenant);
+    let all: BTreeSet<Tenant> = tenants.collect();
+    Ok(all.into_iter().take(TENANTS_MAX).collect())
 }
 
 pub(super) fn number(text: &str) -> Option<Nonce> {

@@ -9,7 +9,7 @@ use axum::response::Response;
 use tollgate_api::{Submitter, SubmitterPage, path};
 
 use super::api::Api;
-use super::format::{Badge, age, count, short};
+use super::format::{Badge, age, count, short, visible};
 use super::layout::{Frame, html, short_node};
 use super::viewer::Viewer;
 use crate::http::{Chains, Problem};
@@ -51,7 +51,7 @@ impl Row {
             path: submitter_path(of.chain_id, &of.address),
             short: short(&of.address),
             address: of.address.clone(),
-            label: of.label.clone(),
+            label: of.label.as_deref().map(visible),
             chain: of.chain_id,
             status: Badge::of_status(&of.status),
             mode: of.mode.to_string(),

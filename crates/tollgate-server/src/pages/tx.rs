@@ -21,7 +21,7 @@ use tollgate_model::{ChainId, Nonce, Submitter as ModelSubmitter, TxState};
 use super::actions::{Button, done, tx_buttons};
 use super::api::Api;
 use super::coin::coins;
-use super::format::{Badge, count, gwei, short};
+use super::format::{Badge, count, gwei, short, visible};
 use super::layout::{Frame, html};
 use super::submitter::api_path;
 use super::submitters::submitter_path;
@@ -126,7 +126,7 @@ fn shown(
         let pretty = serde_json::from_str::<Value>(raw.get()).ok();
         let pretty = pretty.and_then(|value| serde_json::to_string_pretty(&value).ok());
         let text = pretty.unwrap_or_else(|| raw.get().to_owned());
-        text.chars().take(TEXT_CHARS_MAX).collect()
+        visible(&text.chars().take(TEXT_CHARS_MAX).collect::<String>())
     });
     let ladder_path = match nonce {
         Some(nonce) => {
@@ -136,7 +136,8 @@ fn shown(
         None => account.clone(),
     };
     let in_coins = |wei: &str| coins(wei, tx.chain_id);
-    let shown_tx = tx.clone();
+    let request_id = tx.request_id.as_deref().map(visible);
+    let shown_tx = Tx { request_id, ..tx.clone() };
     let buttons = tx_buttons(&tx, nonce, &path);
     TxPage {
         frame: Frame::new(chains, viewer, "tx").live(&format!("tx:{}", tx.tx_id)),

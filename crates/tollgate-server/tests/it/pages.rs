@@ -14,7 +14,7 @@ use axum::body::Body;
 use axum::http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use tollgate_model::access::{ApiKey, KeyId, KeySecret, Rights, Role, Roles};
+use tollgate_model::access::{ApiKey, KeyId, KeySecret, Rights, Role, Roles, Tenant};
 use tollgate_model::port::ApiKeyStore;
 use tollgate_model::port::clock::Clock;
 use tollgate_model::{Text, Timestamp};
@@ -98,7 +98,7 @@ async fn stuck_head_is_cancelled_by_a_button_and_the_reason_is_in_its_history() 
     assert!(why.contains("A node has it; no block includes it yet."), "{why}");
     browser.click(&format!("a[href='/tx/{tx_id}/cancel']")).await;
     let asked = browser.text().await;
-    assert!(asked.contains(&format!("tollgate tx cancel {tx_id} --reason …")), "{asked}");
+    assert!(asked.contains(&format!("tollgate tx cancel {tx_id} --reason <REASON>")), "{asked}");
     browser.write("input[name=reason]", "wrong receiver <b>").await;
     browser.click(".dialog button.grave").await;
     browser.until("the page of the tx", "return document.querySelector('.done') !== null").await;
@@ -240,12 +240,18 @@ async fn form_without_its_token_is_refused_and_changes_nothing() {
 
 /// A key with a role, and its secret.
 async fn key(site: &Site, number: u8, role: Role) -> (ApiKey, String) {
+    key_of(site, number, role, None).await
+}
+
+/// A key with a role, perhaps of a tenant, and its secret.
+async fn key_of(site: &Site, number: u8, role: Role, tenant: Option<&str>) -> (ApiKey, String) {
+    let tenant = tenant.map(|name| Tenant::new(name).unwrap());
     let secret = KeySecret::from_random(KeyId::from_random([number; 12]), [number; 32]);
     let key = ApiKey {
         id: secret.id().clone(),
         name: Text::lossy("night shift"),
         hash: secret.hash(),
-        rights: Rights { roles: Roles::new([role]).unwrap(), ..Rights::all() },
+        rights: Rights { roles: Roles::new([role]).unwrap(), tenant, ..Rights::all() },
         rate: None,
         created_at: Timestamp::EPOCH,
         created_by: Text::lossy("cli"),
@@ -381,6 +387,35 @@ async fn search_finds_by_id_request_hash_nonce_and_address() {
     }
     let nothing = read(&site.0, get("/search?q=order%2018")).await;
     assert!(nothing.text.contains("Nothing was found for"), "{}", nothing.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn search_of_an_operator_without_a_tenant_finds_the_requests_of_all_and_names_them() {
+    let site = site_with_keys().await;
+    let body = json!({ "submitter": SENDER, "requestId": "order-17", "payload": { "to": TARGET } });
+    let mut made = Vec::new();
+    for (number, tenant) in [(1, "north"), (2, "south")] {
+        let (_, secret) = key_of(&site, number, Role::Submit, Some(tenant)).await;
+        let request = Request::post("/api/v1/tx").header("content-type", "application/json");
+        let request = request.header("authorization", format!("Bearer {secret}"));
+        let answer = site.call(request.body(Body::from(body.to_string())).unwrap()).await;
+        made.push(answer.with(202)["txId"].as_str().unwrap().to_owned());
+    }
+    let (_, operator) = key(&site, 3, Role::Operate).await;
+    let cookie = log_in(&site, &operator).await;
+    let found = read(&site.0, with_cookie(get("/search?q=order-17"), &cookie)).await;
+    assert_eq!(found.status, 200, "{}", found.text);
+    for (tx_id, tenant) in made.iter().zip(["north", "south"]) {
+        assert!(found.text.contains(&format!("/tx/{tx_id}")), "{tenant}: {}", found.text);
+        let place = format!("/tx/{tx_id}");
+        for page in [&found.text, &read(&site.0, with_cookie(get(&place), &cookie)).await.text] {
+            assert!(page.contains(&format!(">{tenant}<")), "{tenant}: {page}");
+        }
+    }
+    let (_, own) = key_of(&site, 4, Role::Operate, Some("south")).await;
+    let cookie = log_in(&site, &own).await;
+    let found = read(&site.0, with_cookie(get("/search?q=order-17"), &cookie)).await;
+    assert_eq!(found.head.headers()["location"], format!("/tx/{}", made[1]), "{}", found.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -2,13 +2,14 @@
 //! chains and endpoints that don't answer, and open alerts about anything else.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use tollgate_api::Submitter;
 use tollgate_model::alert::AlertLevel;
 use tollgate_model::port::{AlertKind, LineHead, Page, StoreError, StoredAlert, WaitKind};
 use tollgate_model::{Address, Allocated, ChainId, Submitter as ModelSubmitter, TxState};
 
-use super::super::format::Badge;
+use super::super::format::{Badge, age};
 use super::super::submitters::Row;
 use super::{ChainCard, NOTES_MAX};
 use crate::http::{Chains, Problem};
@@ -17,15 +18,29 @@ use crate::http::{Chains, Problem};
 const READ_MAX: usize = 50;
 /// Open alerts that are read (I13): more than are shown, because other notes already tell about some.
 const ALERTS_MAX: u32 = 100;
+/// An alert that was reported longer ago may be about something that is over.
+const FRESH: Duration = Duration::from_secs(60);
 
 /// Something that needs a person.
 #[derive(Debug)]
 pub(super) struct Note {
     pub(super) badge: Badge,
+    /// The kind of alert, under which `docs/operations/alerts.md` has the procedure.
+    pub(super) kind: Option<AlertKind>,
     pub(super) text: String,
     pub(super) path: String,
     pub(super) link: String,
+    /// A command that works as it stands and changes nothing, or one that a shell refuses before its reason is
+    /// filled in; empty if the link is enough.
     pub(super) command: String,
+}
+
+/// The page that a note leads to, and the command beside the link.
+#[derive(Clone)]
+struct Place {
+    path: String,
+    link: &'static str,
+    command: String,
 }
 
 /// The notes of a page.
@@ -52,24 +67,25 @@ impl Notes {
         self.urgent
     }
 
-    fn add(&mut self, badge: Badge, text: String, path: String, link: &str, command: String) {
-        self.urgent.push(Note { badge, text, path, link: link.to_owned(), command });
+    fn add(&mut self, badge: Badge, kind: Option<AlertKind>, text: String, place: Place) {
+        let Place { path, link, command } = place;
+        self.urgent.push(Note { badge, kind, text, path, link: link.to_owned(), command });
     }
 
     /// A chain or an endpoint that does not answer.
     pub(super) fn add_chain(&mut self, card: &ChainCard) {
-        let mut add = |badge, text| {
-            let command = "curl …/api/v1/chains".to_owned();
-            self.add(badge, text, "#chains".to_owned(), "Chains", command);
+        let mut add = |badge, kind, text| {
+            let path = "#chains".to_owned();
+            self.add(badge, kind, text, Place { path, link: "Chains", command: String::new() });
         };
         if card.status.words == "down" {
             let why = card.detail.clone().unwrap_or_default();
-            add(card.status, format!("{}: {why}.", card.title));
+            add(card.status, None, format!("{}: {why}.", card.title));
         }
         for endpoint in card.endpoints.iter().filter(|endpoint| endpoint.badge.class == "stuck") {
             let text =
                 format!("{}: endpoint {} – {}.", card.title, endpoint.name, endpoint.badge.words);
-            add(endpoint.badge, text);
+            add(endpoint.badge, Some(AlertKind::EndpointDown), text);
         }
     }
 
@@ -81,26 +97,36 @@ impl Notes {
         row: &mut Row,
     ) -> Result<(), StoreError> {
         let Some(key) = model_submitter(of) else { return Ok(()) };
-        let called = of.label.clone().unwrap_or_else(|| row.short.clone());
+        let called = row.label.clone().unwrap_or_else(|| row.short.clone());
+        // Where a node serves several chains, commands name one.
+        let on = match chains.only() {
+            Some(_) => String::new(),
+            None => format!(" --chain-id {}", of.chain_id),
+        };
+        let look = Place {
+            path: row.path.clone(),
+            link: "Look at it",
+            command: format!("tollgate submitter show {}{on}", of.address),
+        };
         if row.stuck > 0 {
             let (noun, verb) =
                 if row.stuck == 1 { ("transaction", "is") } else { ("transactions", "are") };
             let text = format!("{} {noun} of {called} {verb} stuck.", row.stuck);
-            let list = format!("/tx?chain={}&submitter={}&state=STUCK", of.chain_id, of.address);
-            let command = format!("tollgate tx list --submitter {} --state STUCK", of.address);
-            self.add(Badge::of_state("STUCK", None), text, list, "Show them", command);
+            let path = format!("/tx?chain={}&submitter={}&state=STUCK", of.chain_id, of.address);
+            let command = format!("tollgate tx list --submitter {} --state STUCK{on}", of.address);
+            let place = Place { path, link: "Show them", command };
+            self.add(Badge::of_state("STUCK", None), Some(AlertKind::Stuck), text, place);
             self.told.insert((AlertKind::Stuck, key));
         }
         let why = of.status_reason.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let is = match &*of.status {
-            "PROTECT" => Some("in PROTECT"),
-            "PAUSED" => Some("paused"),
+            "PROTECT" => Some(("in PROTECT", Some(AlertKind::Protect))),
+            "PAUSED" => Some(("paused", None)),
             _ => None,
         };
-        if let Some(is) = is {
+        if let Some((is, kind)) = is {
             let text = format!("{called} is {is}{why}.");
-            let command = format!("tollgate submitter resume {} --reason …", of.address);
-            self.add(row.status, text, row.path.clone(), "Look at it", command);
+            self.add(row.status, kind, text, look.clone());
             self.told.insert((AlertKind::Protect, key));
         }
         if row.is_idle || self.read == READ_MAX {
@@ -116,8 +142,14 @@ impl Notes {
         if let Some(wait) = waits.iter().find(|wait| wait.kind == WaitKind::Hole) {
             let badge = Badge { class: "stuck", sign: "∅", words: "hole" };
             let text = format!("{called} has a hole at nonce {}: nobody has it.", wait.nonce);
-            let command = format!("tollgate submitter fill {} …", of.address);
-            self.add(badge, text, row.path.clone(), "Look at it", command);
+            // Without a reason in place of the last word, a shell refuses the command.
+            let command = format!(
+                "tollgate submitter fill {} --first {nonce} --last {nonce} --with placeholder{on} \
+                 --reason <REASON>",
+                of.address,
+                nonce = wait.nonce
+            );
+            self.add(badge, Some(AlertKind::Hole), text, Place { command, ..look });
             self.told.insert((AlertKind::Hole, key));
             row.trouble = Some(badge);
         }
@@ -138,7 +170,8 @@ impl Notes {
         };
         let text = format!("{called} waits for funds at nonce {}{behind}.", head.nonce);
         let command = format!("tollgate tx get {}", head.tx_id);
-        self.add(badge, text, format!("/tx/{}", head.tx_id), "Look at it", command);
+        let place = Place { path: format!("/tx/{}", head.tx_id), link: "Look at it", command };
+        self.add(badge, Some(AlertKind::InsufficientFunds), text, place);
         self.told.insert((AlertKind::InsufficientFunds, of));
         self.told.insert((AlertKind::LowBalance, of));
         // An alert about a head that makes no progress is about this one.
@@ -177,16 +210,55 @@ fn alert_note(alert: &StoredAlert) -> Note {
             Badge { class: "stale", sign: "!", words: "warning" }
         }
     };
+    let detail = alert.detail.as_str().trim_end_matches('.');
+    // Alerts stay open for a while, and what they tell may be over by now.
+    let seen = match alert.unseen {
+        unseen if unseen < FRESH => String::new(),
+        unseen => format!(" (last seen {} ago)", age(unseen)),
+    };
     Note {
         badge,
-        text: format!("{}: {}. {}", alert.subject, alert.detail, alert.kind.info().action),
+        kind: Some(alert.kind),
+        text: format!("{}: {detail}{seen}. {}", alert.subject, alert.kind.info().action),
         link: if path.is_some() { "Look at it" } else { "Chains" }.to_owned(),
         path: path.unwrap_or_else(|| "#chains".to_owned()),
-        command: "tollgate alert list".to_owned(),
+        command: "tollgate alert list --config tollgate.toml".to_owned(),
     }
 }
 
 fn model_submitter(of: &Submitter) -> Option<ModelSubmitter> {
     let address: Address = of.address.parse().ok()?;
     Some(ModelSubmitter::new(ChainId::new(of.chain_id).ok()?, address))
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_model::alert::AlertSubject;
+    use tollgate_model::{Text, Timestamp};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn alert_that_was_not_seen_for_a_while_says_when_it_was() {
+        let of = |unseen| StoredAlert {
+            alert_id: Uuid::nil(),
+            kind: AlertKind::FeeCap,
+            subject: AlertSubject::node("a"),
+            level: AlertLevel::Warning,
+            detail: Text::lossy("the market is above a cap."),
+            node: "a".to_owned(),
+            raised_at: Timestamp::EPOCH,
+            seen_at: Timestamp::EPOCH,
+            resolved_at: None,
+            times: 1,
+            unseen: Duration::from_secs(unseen),
+        };
+        let note = alert_note(&of(5));
+        assert_eq!(note.kind, Some(AlertKind::FeeCap));
+        assert!(note.text.starts_with("a: the market is above a cap. "), "{}", note.text);
+        let note = alert_note(&of(420));
+        let told = "a: the market is above a cap (last seen 7 min ago). ";
+        assert!(note.text.starts_with(told), "{}", note.text);
+    }
 }

@@ -16,8 +16,9 @@ use crate::http::ServedChain;
 /// The longest wait for the price: the page is of use without it.
 const PATIENCE: Duration = Duration::from_secs(2);
 const DAY: f64 = 86_400.0;
-/// A rate that was measured over less time says little, and is not shown.
-const MEASURED_MIN: f64 = 300.0;
+/// A rate that was measured over less time says nothing about days, and is not shown; nor does an alert tell it
+/// (`tollgate_model::alert::balance`).
+const MEASURED_MIN: f64 = 3_600.0;
 /// A balance that lasts for less is marked.
 const LOW_DAYS: f64 = 3.0;
 /// More days than this are as good as for ever.
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn balance_that_is_spent_lasts_for_days_and_one_that_is_not_has_no_end() {
         let of = |ether, left_seconds| {
-            burn(BalanceReading { ether, left_seconds, measured_seconds: 300.0 }, 1)
+            burn(BalanceReading { ether, left_seconds, measured_seconds: 3_600.0 }, 1)
         };
         let expected = |rate: &str, left: Option<&str>, is_low| {
             let (rate, left) = (rate.to_owned(), left.map(str::to_owned));
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(of(4.0, None), expected("0 ETH a day", None, false));
         assert_eq!(of(4.0, Some(1e12)).unwrap().left.as_deref(), Some("more than 10 years"));
         assert_eq!(of(0.1, Some(5.0)).unwrap().left.as_deref(), Some("< 1 min"));
-        let early = BalanceReading { ether: 4.0, left_seconds: Some(9.0), measured_seconds: 20.0 };
+        let early = BalanceReading { ether: 4.0, left_seconds: Some(9.0), measured_seconds: 900.0 };
         assert_eq!(burn(early, 1), None, "too early to tell");
     }
 

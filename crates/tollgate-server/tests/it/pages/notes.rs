@@ -54,6 +54,19 @@ async fn account_whose_payments_wait_for_funds_needs_a_person() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn command_beside_an_account_that_takes_no_work_looks_and_does_not_resume_it() {
+    let dev = Dev::start().await;
+    let (_, account) = first_account(&dev).await;
+    act(&dev, &account, "pause").await;
+    let told = page(&dev, "/").await;
+    let (needs, _) = told.split_once("id=\"totals\"").unwrap();
+    assert!(needs.contains("is paused: end of day."), "{needs}");
+    let command = format!("<code>tollgate submitter show {account}</code>");
+    assert!(needs.contains(&command), "{needs}");
+    assert!(!needs.contains("tollgate submitter resume"), "{needs}");
+}
+
 async fn raise(site: &Site, kind: AlertKind, level: AlertLevel, detail: &str) {
     let of = Submitter::new(ChainId::new(7).unwrap(), Address::repeat_byte(1));
     let report = AlertReport {
@@ -77,5 +90,10 @@ async fn open_alert_needs_a_person_unless_it_is_only_worth_knowing() {
     let warning = told.find("40 wait for a receipt").expect("the warning");
     let critical = told.find("the head makes no progress").expect("the critical one");
     assert!(critical < warning, "the most urgent first");
+    assert!(
+        told.contains(">receipt_backlog</span>"),
+        "the name under which alerts.md has it: {told}"
+    );
+    assert!(told.contains("<code>tollgate alert list --config tollgate.toml</code>"), "{told}");
     assert!(!told.contains("the market is above the cap"), "{told}");
 }
