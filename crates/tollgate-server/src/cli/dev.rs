@@ -41,7 +41,12 @@ const STANDSTILL_OF_OTHERS: Duration = Duration::from_secs(30);
 /// The interval in which the heads are looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
+/// The defaults of this command where they differ from those of a node.
+const OWN_DEFAULTS: &str = "Without --rpc-url this command has defaults of its own: --finality confirmations:2 and a \
+    temporary database.";
+
 #[derive(Args)]
+#[command(before_help = OWN_DEFAULTS)]
 pub(super) struct DevArgs {
     #[command(flatten)]
     flags: NodeFlags,

@@ -25,6 +25,8 @@ use crate::failure::Failure;
 const PAGE: usize = 500;
 /// The wait of one poll.
 const WAIT: &str = "30s";
+/// The wait of the first poll, after which a note says why there may be no events.
+const FIRST_WAIT: &str = "3s";
 /// The longest time for one forwarded event.
 const FORWARD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The secret that signs forwarded events if none is given. Known to everybody: for development alone.
@@ -160,11 +162,23 @@ async fn follow(
         }
         first => first?.value,
     };
+    let mut is_silent = true;
     loop {
+        is_silent &= page.items.is_empty();
         for item in &page.items {
             take(item).await?;
         }
         after = page.next;
+        if is_silent {
+            // The log may be off: nothing else says so.
+            let path = page_after(Some(after), Some(FIRST_WAIT));
+            page = remote.get_patiently(&path).await?.value;
+            if page.items.is_empty() {
+                errln!("tollgate: no events yet; a node writes them only with events.enabled");
+            }
+            is_silent = false;
+            continue;
+        }
         page = remote.get_patiently(&page_after(Some(after), Some(WAIT))).await?.value;
     }
 }

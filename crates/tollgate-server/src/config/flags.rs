@@ -57,7 +57,7 @@ fn argument(flag: &'static str, key: &Key) -> Arg {
     let is_switch = key.field.value_type.is_switch();
     let default = key.field.default.filter(|_| !is_switch);
     let default = default.map_or_else(String::new, |text| format!(" [default: {text}]"));
-    let help = format!("{} [env: {variable}]{default}", key.doc().replace('`', ""));
+    let help = format!("{} [env: {variable}]{default}", without_markup(&key.doc()));
     let argument = Arg::new(flag).long(flag).help(help);
     let action = match (is_switch, key.field.value_type.is_list) {
         (true, _) => return argument.action(ArgAction::SetTrue),
@@ -65,6 +65,24 @@ fn argument(flag: &'static str, key: &Key) -> Arg {
         (false, false) => ArgAction::Set,
     };
     argument.action(action).value_name(key.field.value_type.placeholder)
+}
+
+/// A text without Markdown: of a link only its words, of code only the code.
+fn without_markup(text: &str) -> String {
+    let (mut plain, mut rest) = (String::new(), text);
+    while let Some((before, words, after)) = first_link(rest) {
+        plain.push_str(before);
+        plain.push_str(words);
+        rest = after;
+    }
+    (plain + rest).replace('`', "")
+}
+
+/// The text before the first link, its words, and the text after it.
+fn first_link(text: &str) -> Option<(&str, &str, &str)> {
+    let (open, after) = text.split_once("](")?;
+    let (before, words) = open.rsplit_once('[')?;
+    Some((before, words, after.split_once(')')?.1))
 }
 
 impl<const DATABASE_ONLY: bool> FromArgMatches for CommandFlags<DATABASE_ONLY> {
@@ -101,5 +119,18 @@ fn read(matches: &ArgMatches, flag: &'static str, key: &Key) -> Option<SourcedVa
             let items = texts.iter().map(|text| SourcedValue::text(text.trim(), source.clone()));
             Some(SourcedValue { value: Value::List(items.collect()), source })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_shows_the_words_of_a_link() {
+        let shown =
+            without_markup("Certificates (`PEM`), see [TLS](operations/tls.md) and [a](b).");
+        assert_eq!(shown, "Certificates (PEM), see TLS and a.");
+        assert_eq!(without_markup("`[[a]](x`"), "[[a]](x");
     }
 }

@@ -224,8 +224,10 @@ pub(crate) fn read_entry<T: Table>(
     };
     let names: Vec<&str> = T::FIELDS.iter().map(|field| field.name).collect();
     for entry in entries.iter().filter(|entry| !names.contains(&entry.name.as_str())) {
-        let (name, names) = (&entry.name, names.join(", "));
-        let reason = format!("{name} is unknown; {} has {names}", form.noun);
+        let name = &entry.name;
+        let near = names.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2);
+        let meant = near.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
+        let reason = format!("{name} is unknown; {} has {}{meant}", form.noun, names.join(", "));
         context.refuse(&entry.name_source, reason);
     }
     let nested = context.field.map(|field| full_name(context.key, field));

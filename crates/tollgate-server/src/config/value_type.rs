@@ -197,6 +197,9 @@ fn scalar_text<'a>(value: &'a Value, field: &Field) -> Result<&'a str, String> {
             Err(format!("must be in quotes: {}", line()))
         }
         (Value::Bare(text), _) => Err(format!("{text} must be in quotes: {}", line())),
+        (Value::Decimal(text), Form::Text | Form::Limit) if !field.value_type.is_secret() => {
+            Err(format!("{text} must be in quotes: {}", line()))
+        }
         (Value::Decimal(_), _) => Err(format!("must not be a fraction: {}", line())),
         (Value::List(_) | Value::Table(_), _) => Err(format!("must be one value: {}", line())),
         (Value::Unsupported(words), _) => Err(format!("must not be {words}: {}", line())),

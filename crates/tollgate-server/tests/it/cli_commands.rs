@@ -7,7 +7,7 @@ use tollgate_testkit::{rpc, wait};
 
 use crate::cli::account;
 use crate::dev::Dev;
-use crate::program::{Ran, command};
+use crate::program::{Program, Ran, command};
 use crate::signed::signed_by;
 
 impl Dev {
@@ -194,4 +194,20 @@ async fn authorization_is_given_as_json_and_judged_by_the_node() {
     assert!(refused.code == Some(1) && refused.err.contains(&why), "{refused:?}");
     let wrong = dev.run(&[&send[..], &["--authorization", "{}"]].concat());
     assert!(wrong.code == Some(2) && wrong.err.contains("no authorization"), "{wrong:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn following_a_node_that_writes_no_events_says_what_they_need() {
+    let dev = Dev::start_with(&[("TOLLGATE_EVENTS_ENABLED", "false")]).await;
+    let mut follow = command();
+    follow.args(["events", "follow"]).env("TOLLGATE_URL", &dev.url);
+    let follow = Program::start(&mut follow);
+    follow.line_with("no events yet; a node writes them only with events.enabled").await;
+}
+
+#[test]
+fn help_of_dev_names_its_own_defaults() {
+    let ran = Ran::of(command().args(["dev", "--help"]));
+    assert!(ran.out.contains("--finality confirmations:2 and a temporary database"), "{ran:?}");
+    assert!(!ran.out.contains("]("), "no link of Markdown: {ran:?}");
 }

@@ -15,13 +15,13 @@ settings! {
         /// Id of its chain. Required if the node serves several.
         chain: Option<ChainId>, range = (1, NUMBER_MAX);
         /// Balance below which `low_balance` is raised, in place of `alerts.balance_floor`, and the account is paid.
-        floor: Wei;
+        floor: Wei, example = "\"0.1 ether\"";
         /// Account that pays. A node of this cluster must serve it, and its own rules apply. Without it nothing is paid.
         from: Option<Address>;
         /// Balance that a payment restores. Required with `from`.
-        target: Option<Wei>;
+        target: Option<Wei>, example = "\"1 ether\"";
         /// The most that is paid to the account within 24 hours. Required with `from`.
-        daily_cap: Option<Wei>;
+        daily_cap: Option<Wei>, example = "\"5 ether\"";
         /// At most one payment is made in each period, counted from 1970.
         period: Age = "1h", min = "10m";
     }

@@ -94,7 +94,8 @@ fn problems_inside_entries_name_the_path_and_the_place() {
         [
             "t.toml:2:6: chains: id \"0\" must be a whole number, at least 1",
             "t.toml:3:10: chains: window \"many\" must be a whole number from 1 to 100000",
-            "t.toml:7:1: chains: mod is unknown; a chain has id, endpoints, finality, mode, window",
+            "t.toml:7:1: chains: mod is unknown; a chain has id, endpoints, finality, mode, window; \
+             did you mean mode?",
             "t.toml:10:8: chains.endpoints: role \"both\" must be full or send_only or read_only or private",
             "t.toml:12:1: chains: a chain needs an id",
         ]

@@ -250,6 +250,10 @@ fn combination_that_can_not_work_is_refused() {
             "tollgate.toml:2:16: resubmit.max_attempts: must not be a fraction: max_attempts = 20",
         ),
         (
+            "[[topup]]\naccount = \"0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266\"\nfloor = 0.1",
+            "tollgate.toml:3:9: topup: floor 0.1 must be in quotes: floor = \"0.1 ether\"",
+        ),
+        (
             "[stuck.hook]\nurl = \"https://hooks.example.com\"",
             "tollgate.toml:2:7: stuck.hook.url: needs a secret: give stuck.hook.secret_file or \
              TOLLGATE_STUCK_HOOK_SECRET",
