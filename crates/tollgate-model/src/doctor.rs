@@ -86,6 +86,16 @@ pub enum Finding {
         endpoint: String,
         behind: u64,
     },
+    /// An endpoint reports a head that is far above that of most others.
+    Ahead {
+        endpoint: String,
+        ahead: u64,
+    },
+    /// Two endpoints report heads that are far from each other: either may be wrong.
+    HeadsDiffer {
+        lowest: u64,
+        highest: u64,
+    },
     /// Endpoints with the same head count differently.
     CountsDiffer {
         lowest: u64,
@@ -94,6 +104,8 @@ pub enum Finding {
     NothingWaits {
         next: u64,
     },
+    /// Nothing waits, and the account could not pay for anything.
+    NoFunds,
     /// The chain waits for nonces that no pool has.
     Hole {
         first: u64,
@@ -164,6 +176,19 @@ impl fmt::Display for Finding {
             Self::EndpointFailed { endpoint, why } => write!(f, "{endpoint}: {why}"),
             Self::Lagging { endpoint, behind } => {
                 write!(f, "{endpoint} is {behind} blocks behind; what it counts is out of date")
+            }
+            Self::Ahead { endpoint, ahead } => write!(
+                f,
+                "{endpoint} reports a head {ahead} blocks above that of most others; what it counts is \
+                 left out"
+            ),
+            Self::HeadsDiffer { lowest, highest } => write!(
+                f,
+                "the endpoints disagree about the head, {lowest} or {highest}: one lags or the other is \
+                 wrong; compare them with a block explorer, or name a third one"
+            ),
+            Self::NoFunds => {
+                f.write_str("the account has no funds: nothing that it sends can be paid")
             }
             Self::CountsDiffer { lowest, highest } => write!(
                 f,
@@ -296,28 +321,64 @@ pub fn diagnose(endpoints: &[EndpointFacts]) -> Diagnosis {
         findings.push(Finding::ChainsDiffer { chains });
         return unknown(findings);
     }
-    let top = endpoints.iter().filter_map(|of| of.head).max().unwrap_or_default();
-    let behind = |of: &EndpointFacts| of.head.map_or(0, |head| top - head);
-    let (current, lagging): (Vec<_>, Vec<_>) =
-        endpoints.iter().partition(|of| behind(of) <= LAG_ALLOWED);
-    findings.extend(
-        lagging.iter().map(|of| Finding::Lagging { endpoint: of.name.clone(), behind: behind(of) }),
-    );
+    let heads = Heads::of(endpoints);
+    let (current, outside): (Vec<_>, Vec<_>) =
+        endpoints.iter().partition(|of| heads.judge(of).is_none());
+    findings.extend(outside.iter().filter_map(|of| heads.judge(of)));
+    findings.extend(heads.dispute());
     let Some(mined) = current.iter().filter_map(|of| of.mined).max() else {
         findings.push(Finding::NoCount);
         return unknown(findings);
     };
-    let at_top = current.iter().filter(|of| of.head == Some(top));
+    let top = current.iter().filter_map(|of| of.head).max();
+    let at_top = current.iter().filter(|of| of.head == top);
     let lowest = at_top.filter_map(|of| of.mined).min().unwrap_or(mined);
     let is_disputed = lowest < mined;
     if is_disputed {
         findings.push(Finding::CountsDiffer { lowest, highest: mined });
     }
     let mut diagnosis = judge_pool(&current, mined, findings);
-    if is_disputed {
+    if is_disputed || heads.dispute().is_some() {
         diagnosis.health = AccountHealth::Unknown;
     }
     diagnosis
+}
+
+/// The heads of the endpoints, in order.
+struct Heads(Vec<u64>);
+
+impl Heads {
+    fn of(endpoints: &[EndpointFacts]) -> Self {
+        let mut heads: Vec<u64> = endpoints.iter().filter_map(|of| of.head).collect();
+        heads.sort_unstable();
+        Self(heads)
+    }
+
+    /// The median of three and more; fewer outvote nobody.
+    fn median(&self) -> Option<u64> {
+        self.0.get(self.0.len() / 2).copied().filter(|_| self.0.len() > 2)
+    }
+
+    /// Two endpoints whose heads are too far from each other.
+    fn dispute(&self) -> Option<Finding> {
+        match *self.0 {
+            [lowest, highest] if highest - lowest > LAG_ALLOWED => {
+                Some(Finding::HeadsDiffer { lowest, highest })
+            }
+            _ => None,
+        }
+    }
+
+    /// An endpoint whose head is too far from that of most.
+    fn judge(&self, of: &EndpointFacts) -> Option<Finding> {
+        let (median, head, endpoint) = (self.median()?, of.head?, of.name.clone());
+        let (behind, ahead) = (median.saturating_sub(head), head.saturating_sub(median));
+        match () {
+            () if behind > LAG_ALLOWED => Some(Finding::Lagging { endpoint, behind }),
+            () if ahead > LAG_ALLOWED => Some(Finding::Ahead { endpoint, ahead }),
+            () => None,
+        }
+    }
 }
 
 /// The pools of all endpoints by nonce; of two transactions the one that pays more.
@@ -383,7 +444,11 @@ fn judge_pool(endpoints: &[&EndpointFacts], mined: u64, mut findings: Vec<Findin
             }
         }
     };
+    let balance = endpoints.iter().filter_map(|of| of.balance).max();
+    let is_empty = balance.is_some_and(|balance| balance.is_zero());
+    let is_calm = matches!(finding, Finding::NothingWaits { .. });
     findings.push(finding);
+    findings.extend((is_calm && is_empty).then_some(Finding::NoFunds));
     Diagnosis { health, findings, remedy }
 }
 

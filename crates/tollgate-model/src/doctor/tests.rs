@@ -36,6 +36,13 @@ fn account_without_waiting_transactions_is_healthy() {
 }
 
 #[test]
+fn account_without_funds_and_without_waiting_transactions_is_healthy_and_says_so() {
+    let poor = EndpointFacts { balance: Some(U256::ZERO), ..endpoint("a", 5, 5, &[]) };
+    let findings = vec![Finding::NothingWaits { next: 5 }, Finding::NoFunds];
+    assert_eq!(judged(&[poor]), (AccountHealth::Healthy, findings));
+}
+
+#[test]
 fn gap_is_found_although_no_count_shows_it_and_the_remedy_fills_its_first_nonce() {
     let waits = [tx(7, 30 * GWEI, GWEI), tx(8, 30 * GWEI, GWEI)];
     let diagnosis = diagnose(&[endpoint("a", 5, 5, &waits)]);
@@ -110,11 +117,25 @@ fn endpoints_that_disagree_are_named_and_leave_the_answer_open() {
     assert_eq!(health, AccountHealth::Unknown);
     assert_eq!(findings[0], Finding::CountsDiffer { lowest: 4, highest: 5 });
 
-    // One that is behind is named, and does not count.
+    // Of two, either may be wrong.
     let behind = EndpointFacts { head: Some(50), ..endpoint("b", 2, 2, &[]) };
-    let (health, findings) = judged(&[endpoint("a", 5, 5, &[]), behind]);
+    let (health, findings) = judged(&[endpoint("a", 5, 5, &[]), behind.clone()]);
+    assert_eq!(health, AccountHealth::Unknown);
+    assert_eq!(findings[0], Finding::HeadsDiffer { lowest: 50, highest: 100 });
+
+    // Of three, one that is behind or far ahead is named, and does not count.
+    let honest = [endpoint("a", 5, 5, &[]), endpoint("c", 5, 5, &[])];
+    let (health, findings) = judged(&[&honest[..], &[behind]].concat());
     assert_eq!(health, AccountHealth::Healthy);
     assert_eq!(findings[0], Finding::Lagging { endpoint: "b".to_owned(), behind: 50 });
+    let liar = EndpointFacts { head: Some(600), ..endpoint("b", 9, 9, &[]) };
+    let (health, findings) = judged(&[&honest[..], &[liar]].concat());
+    assert_eq!(health, AccountHealth::Healthy);
+    let expected = [
+        Finding::Ahead { endpoint: "b".to_owned(), ahead: 500 },
+        Finding::NothingWaits { next: 5 },
+    ];
+    assert_eq!(findings, expected);
 }
 
 #[test]
