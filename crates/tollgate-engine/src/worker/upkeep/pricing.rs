@@ -37,7 +37,13 @@ pub(super) async fn bump_head(session: &mut Session) -> Result<(), Stop> {
             }
         }
         BumpDecision::HoldAtCap { why } => {
-            let detail = format!("the market is above {}", why.name());
+            let (allows, _) = view.ceiling.price_for(view.last.gas_limit);
+            let detail = format!(
+                "a cap is reached: the market asks for {} wei per gas, and {} allows {} wei",
+                view.quote.max_fee.wei(),
+                why.name(),
+                allows.wei()
+            );
             session.alert(AlertKind::FeeCap, AlertSubject::slot(tx.tx_id, tx.nonce), &detail);
         }
         BumpDecision::NotPrice
