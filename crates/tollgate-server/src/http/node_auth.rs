@@ -49,7 +49,7 @@ use super::access::CALLER;
 use super::body::read_whole;
 use super::connections::{ListenerKind, RateLimitedLog};
 use super::dispatch::ROUTED;
-use super::forward::{FORWARDED, FORWARDED_BODY_BYTES_MAX};
+use super::forward::{CHAIN_ID, FORWARDED, FORWARDED_BODY_BYTES_MAX};
 use super::operator_routes::is_operator_route;
 use super::problem::Problem;
 use keys::PeerKeys;
@@ -197,13 +197,13 @@ async fn recognised(chains: &Chains, request: Request) -> Result<Request, Proble
         Some(auth) if parts.headers.contains_key(NODE) => auth.check(&parts).await,
         Some(_) | None => None,
     };
-    let Some(digest) = signed else { return Ok(ordinary(Request::from_parts(parts, body))) };
+    let Some(digest) = signed else { return ordinary(Request::from_parts(parts, body)) };
     let mut whole = Request::from_parts(parts.clone(), body);
     DefaultBodyLimit::max(FORWARDED_BODY_BYTES_MAX).apply(&mut whole);
     let body: Bytes = read_whole(whole, &()).await?;
     if signature::digest(&body) != digest {
         debug!("the body of a node's request is not the one that was signed");
-        return Ok(ordinary(Request::from_parts(parts, Body::from(body))));
+        return ordinary(Request::from_parts(parts, Body::from(body)));
     }
     parts.extensions.insert(FromNode);
     Ok(Request::from_parts(parts, Body::from(body)))
@@ -211,11 +211,19 @@ async fn recognised(chains: &Chains, request: Request) -> Result<Request, Proble
 
 /// Removes the headers that only nodes may set. `tollgate-hops` stays, and counts: where the clocks of nodes differ,
 /// it ends what would go to and fro.
-fn ordinary(mut request: Request) -> Request {
-    for name in [FORWARDED, ROUTED, NODE, CALLER] {
-        request.headers_mut().remove(name);
+///
+/// Nodes of a version that named no chain forwarded without `tollgate-chain-id`. Such a request may be for any
+/// chain: it is refused as before, in the words that make the sender look for another node.
+fn ordinary(mut request: Request) -> Result<Request, Problem> {
+    let headers = request.headers_mut();
+    if headers.contains_key(FORWARDED) && !headers.contains_key(CHAIN_ID) {
+        let what = "is missing: the request was forwarded and may be for any chain";
+        return Err(Problem::of_field(ErrorCode::NotOwner, CHAIN_ID.as_str(), what));
     }
-    request
+    for name in [FORWARDED, ROUTED, NODE, CALLER] {
+        headers.remove(name);
+    }
+    Ok(request)
 }
 
 fn hops(headers: &HeaderMap) -> u64 {
