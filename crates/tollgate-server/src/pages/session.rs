@@ -12,6 +12,8 @@ use tollgate_model::access::KeyId;
 
 /// Sessions at once (I13). The one that was used least recently gives way.
 const SESSIONS_MAX: usize = 1_000;
+/// Sessions of one key: beyond them its own give way, not those of others.
+const OF_KEY_MAX: usize = 20;
 /// A session ends when it was not used for this long,
 const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// or this long after its login.
@@ -65,9 +67,10 @@ impl Sessions {
         let (id, csrf, now) = (Token::random()?, Token::random()?, Instant::now());
         let mut sessions = self.lock();
         sessions.retain(|_, session| !session.is_over(now));
-        if sessions.len() >= SESSIONS_MAX {
-            let oldest = sessions.iter().min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
-            oldest.and_then(|oldest| sessions.remove(&oldest));
+        if sessions.values().filter(|session| session.key == key).count() >= OF_KEY_MAX {
+            end_oldest(&mut sessions, |session| session.key == key);
+        } else if sessions.len() >= SESSIONS_MAX {
+            end_oldest(&mut sessions, |_| true);
         }
         sessions.insert(hash(id.as_str()), Session { key, csrf, began: now, used: now });
         Ok(id)
@@ -94,6 +97,13 @@ impl Sessions {
     fn lock(&self) -> MutexGuard<'_, HashMap<[u8; 32], Session>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Ends the one of some sessions that was used least recently.
+fn end_oldest(sessions: &mut HashMap<[u8; 32], Session>, of: impl Fn(&Session) -> bool) {
+    let some = sessions.iter().filter(|(_, session)| of(session));
+    let oldest = some.min_by_key(|(_, session)| session.used).map(|(id, _)| *id);
+    oldest.and_then(|oldest| sessions.remove(&oldest));
 }
 
 fn hash(text: &str) -> [u8; 32] {
@@ -140,15 +150,30 @@ mod tests {
     async fn session_used_least_recently_gives_way_to_one_too_many() {
         let sessions = Sessions::default();
         let mut ids = Vec::new();
-        for _ in 0..SESSIONS_MAX {
-            ids.push(sessions.begin(key()).unwrap());
+        for n in 0..SESSIONS_MAX {
+            let place = u8::try_from(n / OF_KEY_MAX).unwrap();
+            ids.push(sessions.begin(KeyId::from_random([place; 12])).unwrap());
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         sessions.find(ids[0].as_str()).unwrap();
-        sessions.begin(key()).unwrap();
+        sessions.begin(KeyId::from_random([255; 12])).unwrap();
         assert_eq!(sessions.lock().len(), SESSIONS_MAX);
         assert!(sessions.find(ids[0].as_str()).is_some());
         assert!(sessions.find(ids[1].as_str()).is_none());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn logins_of_one_key_end_its_own_sessions_alone() {
+        let sessions = Sessions::default();
+        let other = sessions.begin(KeyId::from_random([8; 12])).unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..=OF_KEY_MAX {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            ids.push(sessions.begin(key()).unwrap());
+        }
+        assert!(sessions.find(other.as_str()).is_some());
+        assert!(sessions.find(ids[0].as_str()).is_none());
+        assert!(ids[1..].iter().all(|id| sessions.find(id.as_str()).is_some()));
     }
 
     #[test]
