@@ -11,7 +11,6 @@ use tollgate_model::port::clock::Clock;
 use tollgate_model::port::{AlertPhase, NoCheckpoints, Page, StoredAlert};
 use uuid::Uuid;
 
-use super::remote::print_line;
 use super::table::{Table, WIDTH, cell, clean, without_middle, wrapped};
 use super::units::age;
 use super::{log, runtime};
@@ -87,7 +86,7 @@ fn list(args: ListArgs) -> Result<ExitCode, Failure> {
         return Ok(ExitCode::SUCCESS);
     }
     for line in lines(&alerts, args.wide) {
-        print_line(&line).map_err(|_| "the output can't be written")?;
+        outln!("{line}");
     }
     Ok(ExitCode::SUCCESS)
 }

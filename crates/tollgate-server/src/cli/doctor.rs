@@ -3,7 +3,6 @@
 
 mod ask;
 
-use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -17,6 +16,7 @@ use tollgate_model::doctor::{
 };
 use tollgate_model::ids::parse_address;
 
+use super::output::{out, outln};
 use super::runtime;
 use super::table::{Table, WIDTH, cell, clean, wrapped};
 use crate::config::duration;
@@ -75,11 +75,11 @@ pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let text = match args.json {
         true => format!("{}\n", as_json(args.address, &facts, &diagnosis)),
         false => {
-            print_endpoints(&facts)?;
+            print_endpoints(&facts);
             as_text(&diagnosis)
         }
     };
-    std::io::stdout().lock().write_all(text.as_bytes())?;
+    out!("{text}");
     Ok(match diagnosis.health {
         AccountHealth::Healthy => ExitCode::SUCCESS,
         AccountHealth::Stuck => ExitCode::FAILURE,
@@ -87,7 +87,7 @@ pub(super) fn run(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     })
 }
 
-fn print_endpoints(facts: &[EndpointFacts]) -> Result<(), Failure> {
+fn print_endpoints(facts: &[EndpointFacts]) {
     let mut table = Table::new(["ENDPOINT", "CHAIN", "HEAD", "MINED", "PENDING", "POOL"]);
     for of in facts {
         let name: String = of.name.chars().take(NAME_MAX).collect();
@@ -100,7 +100,7 @@ fn print_endpoints(facts: &[EndpointFacts]) -> Result<(), Failure> {
             cell(of.pool.as_ref().map(Vec::len).as_ref()),
         ]);
     }
-    table.print().map_err(|_| "the output can't be written".into())
+    table.lines().iter().for_each(|line| outln!("{line}"));
 }
 
 fn as_text(diagnosis: &Diagnosis) -> String {

@@ -207,7 +207,7 @@ fn list(args: &ListArgs) -> Result<(), Failure> {
         }
     }
     if !args.json {
-        table.print().map_err(|_| "the output can't be written")?;
+        table.lines().iter().for_each(|line| outln!("{line}"));
     }
     Ok(())
 }

@@ -39,8 +39,14 @@ pub(super) use {err, errln, out, outln};
 /// Prints on stdout. A failure is kept for [`check`].
 pub(super) fn print(text: Arguments<'_>) {
     let mut stdout = io::stdout().lock();
-    let printed = stdout.write_fmt(text).and_then(|()| stdout.flush());
-    if let Err(error) = printed.or_else(without_reader)
+    if let Err(error) = stdout.write_fmt(text).and_then(|()| stdout.flush()) {
+        keep(error);
+    }
+}
+
+/// Keeps a failure to print for [`check`]. A reader that has gone misses nothing.
+pub(super) fn keep(error: io::Error) {
+    if error.kind() != ErrorKind::BrokenPipe
         && let Ok(mut failure) = FAILURE.lock()
     {
         failure.get_or_insert(error);
@@ -57,13 +63,5 @@ pub(super) fn check() -> io::Result<()> {
     match FAILURE.lock().ok().and_then(|mut failure| failure.take()) {
         Some(error) => Err(io::Error::new(error.kind(), format!("standard output: {error}"))),
         None => Ok(()),
-    }
-}
-
-/// A reader that has gone misses nothing.
-fn without_reader(error: io::Error) -> io::Result<()> {
-    match error.kind() {
-        ErrorKind::BrokenPipe => Ok(()),
-        _ => Err(error),
     }
 }

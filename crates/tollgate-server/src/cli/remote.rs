@@ -360,13 +360,19 @@ pub(super) fn key_in(file: &Path) -> Result<String, Failure> {
 /// Prints a text that ends with a line end; fails when nobody reads the output any more.
 pub(super) fn print_text(text: &str) -> Result<(), Failed> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(|_| Failed::NoReader)
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(not_printed)
+}
+
+/// There is nothing left to do. A full disk is reported at the end, a reader that has gone is not.
+fn not_printed(error: std::io::Error) -> Failed {
+    super::output::keep(error);
+    Failed::NoReader
 }
 
 /// Prints a line; fails when nobody reads the output any more.
 pub(super) fn print_line(line: &str) -> Result<(), Failed> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|_| Failed::NoReader)
+    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(not_printed)
 }
 
 #[cfg(test)]

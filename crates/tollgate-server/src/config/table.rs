@@ -225,7 +225,8 @@ pub(crate) fn read_entry<T: Table>(
     let names: Vec<&str> = T::FIELDS.iter().map(|field| field.name).collect();
     for entry in entries.iter().filter(|entry| !names.contains(&entry.name.as_str())) {
         let name = &entry.name;
-        let near = names.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2);
+        let distance = |known: &&str| strsim::damerau_levenshtein(name, known);
+        let near = names.iter().copied().min_by_key(distance).filter(|known| distance(known) <= 2);
         let meant = near.map(|known| format!("; did you mean {known}?")).unwrap_or_default();
         let reason = format!("{name} is unknown; {} has {}{meant}", form.noun, names.join(", "));
         context.refuse(&entry.name_source, reason);

@@ -14,7 +14,6 @@ use tollgate_model::port::{DeadLetter, NoCheckpoints, Page, Store};
 use tollgate_model::{Seq, Text};
 use uuid::Uuid;
 
-use super::super::remote::print_line;
 use super::super::table::clean;
 use super::super::{log, runtime};
 use crate::cli::output::outln;
@@ -109,10 +108,7 @@ pub(super) fn dead_letters(args: DeadLettersArgs) -> Result<ExitCode, Failure> {
                 let after = Seq::new(after)?;
                 let page = Page::new(Page::MAX)?;
                 for letter in store.dead_letters(sink, after, false, page).await? {
-                    let line = if json { as_json(&letter) } else { as_row(&letter) };
-                    if print_line(&line).is_err() {
-                        break;
-                    }
+                    outln!("{}", if json { as_json(&letter) } else { as_row(&letter) });
                 }
                 Ok(())
             })

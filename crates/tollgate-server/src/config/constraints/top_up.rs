@@ -70,10 +70,8 @@ fn problems(entry: &TopUpEntry, before: &[TopUpEntry], settings: &Settings) -> V
         }
         Some(_) => {}
     }
-    match entry.daily_cap {
-        None => problems.push("from needs daily_cap".to_owned()),
-        Some(cap) if cap.0.is_zero() => problems.push("daily_cap must not be 0".to_owned()),
-        Some(_) => {}
+    if entry.daily_cap.is_none() {
+        problems.push("from needs daily_cap".to_owned());
     }
     problems
 }
