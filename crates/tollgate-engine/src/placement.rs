@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tollgate_model::ownership::{HandoverTimings, ServedSets, preferred_but};
 use tollgate_model::port::{LeaseTerms, LiveNode, Owner, ServedSet, Store, StoreError};
-use tollgate_model::{B256, ChainId, NodeId, Submitter, Text};
+use tollgate_model::{ChainId, NodeId, Submitter, Text};
 use tracing::debug;
 
 use crate::context::Context;
@@ -71,8 +71,8 @@ pub(crate) struct Placement {
     served: watch::Receiver<Arc<ServedSet>>,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
     sets: Mutex<ServedSets>,
-    /// The accounts of other nodes, with the time at which a node that serves them was last on the list.
-    recent: Mutex<BTreeMap<B256, (Arc<ServedSet>, Instant)>>,
+    /// The accounts of the other nodes, with the time at which each node was last on the list.
+    recent: Mutex<BTreeMap<NodeId, (Arc<ServedSet>, Instant)>>,
     owners: Mutex<BTreeMap<Submitter, (OwnerLookup, Instant)>>,
     moves: Mutex<Moves>,
 }
@@ -160,11 +160,12 @@ impl Placement {
     fn remember(&self, nodes: &[LiveNode]) {
         let (sets, mut recent, now) = (lock(&self.sets), lock(&self.recent), Instant::now());
         recent.retain(|_, (_, at)| self.timings.may_return(at.elapsed()));
-        let others = nodes.iter().filter(|node| node.node != self.me);
-        for digest in others.filter_map(|node| node.serves) {
-            if let Some(set) = sets.get(digest) {
-                recent.insert(digest, (set, now));
-            }
+        for other in nodes.iter().filter(|node| node.node != self.me) {
+            // An account that a live node serves no longer was removed: nobody is awaited.
+            match other.serves.and_then(|digest| sets.get(digest)) {
+                Some(set) => recent.insert(other.node.clone(), (set, now)),
+                None => recent.remove(&other.node),
+            };
         }
     }
 

@@ -120,6 +120,18 @@ async fn account_of_a_node_that_has_just_gone_is_unavailable_and_later_unknown()
 }
 
 #[test]
+fn account_that_a_live_node_serves_no_longer_is_unknown_at_once() {
+    let placement = placement_beside(served([2]), served([1]));
+    placement.remember(&placement.nodes());
+    let without = served([4]);
+    let other = LiveNode { serves: Some(without.digest()), ..node("other") };
+    lock(&placement.sets).insert(Arc::new(without));
+    *lock(&placement.nodes) = Arc::new(vec![node("me"), other]);
+    placement.remember(&placement.nodes());
+    assert_eq!(placement.refusal(account(1), false), Unserved::UnknownSubmitter);
+}
+
+#[test]
 fn account_that_is_followed_here_and_served_elsewhere_is_not_unknown() {
     let placement = placement_beside(served([2]), served([1]));
     assert_eq!(placement.refusal(account(1), true), Unserved::NotOwner(None));

@@ -119,7 +119,7 @@ async fn base_fee_above_the_newest_offer_is_shown_on_the_transaction_until_it_co
     cluster.chain.set_base_fee(100_000_000_000);
     cluster.clock.advance(3 * TIMEOUT);
     let is_told = |tx: &TxRecord| {
-        tx.last_error.as_ref().is_some_and(|told| told.as_str().contains("base fee"))
+        tx.last_error.as_ref().is_some_and(|told| told.as_str().contains("price too low"))
     };
     cluster.until(ids[0], "told of the base fee", is_told).await;
     assert!(!cluster.alerts.of(AlertKind::FeeCap).is_empty());

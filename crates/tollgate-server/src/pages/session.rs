@@ -151,8 +151,9 @@ mod tests {
         let sessions = Sessions::default();
         let mut ids = Vec::new();
         for n in 0..SESSIONS_MAX {
-            let place = u8::try_from(n / OF_KEY_MAX).unwrap();
-            ids.push(sessions.begin(KeyId::from_random([place; 12])).unwrap());
+            let mut bytes = [0; 12];
+            bytes[n / OF_KEY_MAX % 10] = 1 + u8::try_from(n / OF_KEY_MAX / 10).unwrap();
+            ids.push(sessions.begin(KeyId::from_random(bytes)).unwrap());
             tokio::time::advance(Duration::from_millis(1)).await;
         }
         sessions.find(ids[0].as_str()).unwrap();
