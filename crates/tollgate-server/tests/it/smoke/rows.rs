@@ -19,7 +19,7 @@ pub(super) const ROWS: &[(&str, &[Row])] = &[
     ("alert list", &[Ends("--config {receivers}", "LEVEL")]),
     ("alert test", &[Ends("ops --config {receivers}", "was taken")]),
     ("api-key list", &[Ends("--database-url {migrated}", "ROLES")]),
-    ("api-key new", &[Ends("--name x --role read --database-url {sqlite}", "tg_live_")]),
+    ("api-key new", &[Ends("--name x --role read --database-url {migrated}", "tg_live_")]),
     ("api-key revoke", &[Ends("{key}", "")]),
     ("api-key rotate", &[Ends("{key} --quiet", "tg_live_")]),
     ("audit list", &[Ends("--url {node}", "ACTION")]),
