@@ -177,7 +177,7 @@ async fn strike_calls(node: &Node, fault: &Fault) -> u64 {
     struck
 }
 
-/// What a proxy does for a kind of fault of calls.
+/// The faults that a proxy has for a kind of broken calls.
 pub(crate) fn broken_calls(kind: Kind, severity: u64) -> RpcFaults {
     let mut faults = RpcFaults::default();
     let share = severity;

@@ -1,4 +1,4 @@
-//! What callers ask for: creates that are unique in a run, and what is said about refusals.
+//! Creates of callers, which are unique in a run, and the words about refusals.
 
 use std::time::Duration;
 

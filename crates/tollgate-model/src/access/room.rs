@@ -21,7 +21,7 @@ pub const KEPT_AFTER_END: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NewKeyUse {
     Additional,
-    /// It takes the place of another one, which stays valid for a while. All limits are twice as high, so that
+    /// Takes the place of another one, which stays valid for a while. All limits are twice as high, so that
     /// each key can be rotated when there is no room for one more.
     Rotation,
 }

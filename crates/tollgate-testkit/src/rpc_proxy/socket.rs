@@ -164,7 +164,7 @@ impl Connection {
     }
 }
 
-/// What a gateway without a status to set answers: an error for each call.
+/// The answer of a gateway that has no status to set: an error for each call.
 fn refusals(calls: &Value, status: StatusCode, text: &str) -> Value {
     let code = if status == StatusCode::TOO_MANY_REQUESTS { -32005 } else { -32603 };
     let refusal = |call: &Value| json!({ "jsonrpc": "2.0", "id": call["id"], "error": { "code": code, "message": text } });
