@@ -71,8 +71,9 @@ pub(crate) struct Placement {
     served: watch::Receiver<Arc<ServedSet>>,
     nodes: Mutex<Arc<Vec<LiveNode>>>,
     sets: Mutex<ServedSets>,
-    /// The accounts of the other nodes, with the time at which each node was last on the list.
-    recent: Mutex<BTreeMap<NodeId, (Arc<ServedSet>, Instant)>>,
+    /// The accounts of the other nodes by the name of the node, which a restart keeps, with the time at which it was
+    /// last on the list.
+    recent: Mutex<BTreeMap<String, (Arc<ServedSet>, Instant)>>,
     owners: Mutex<BTreeMap<Submitter, (OwnerLookup, Instant)>>,
     moves: Mutex<Moves>,
 }
@@ -160,11 +161,12 @@ impl Placement {
     fn remember(&self, nodes: &[LiveNode]) {
         let (sets, mut recent, now) = (lock(&self.sets), lock(&self.recent), Instant::now());
         recent.retain(|_, (_, at)| self.timings.may_return(at.elapsed()));
-        for other in nodes.iter().filter(|node| node.node != self.me) {
+        // This node knows itself what its predecessor's accounts have become.
+        for other in nodes.iter().filter(|node| node.node.name() != self.me.name()) {
             // An account that a live node serves no longer was removed: nobody is awaited.
             match other.serves.and_then(|digest| sets.get(digest)) {
-                Some(set) => recent.insert(other.node.clone(), (set, now)),
-                None => recent.remove(&other.node),
+                Some(set) => recent.insert(other.node.name().to_owned(), (set, now)),
+                None => recent.remove(other.node.name()),
             };
         }
     }
